@@ -18,16 +18,27 @@ pub trait KeptView: Serialize + DeserializeOwned {
     const NAME: &'static str;
     /// Where a server has it, behind the address of a recording.
     const PATH: &'static str;
+
+    /// The same for a recording that is called otherwise here.
+    fn called(self, recording: &str) -> Self;
 }
 
 impl KeptView for SummaryView {
     const NAME: &'static str = "summary";
     const PATH: &'static str = "";
+
+    fn called(self, recording: &str) -> Self {
+        SummaryView { recording: recording.to_owned(), ..self }
+    }
 }
 
 impl KeptView for PolesView {
     const NAME: &'static str = "poles";
     const PATH: &'static str = "/poles";
+
+    fn called(self, recording: &str) -> Self {
+        PolesView { recording: recording.to_owned(), ..self }
+    }
 }
 
 /// The view of a recording, if this longpole kept it and nothing changed since. Damage of the recording is for its reader to report.

@@ -111,7 +111,7 @@ pub(crate) fn possible_file(text: &str) -> Option<&Path> {
 /// A view of a recording, a file or a trace of a server. That of a recording is kept for the next time.
 pub(crate) fn view<V: KeptView>(invocation: &Invocation, text: &str, make: impl FnOnce(&str, &Report) -> V) -> Result<V> {
     if let Some((server, recording)) = server::recording_at(text) {
-        return server.view(&format!("/api/recordings/{recording}{}", V::PATH));
+        return server.view::<V>(&format!("/api/recordings/{recording}{}", V::PATH)).map(|view| view.called(text));
     }
     if server::is_address(text) {
         return Ok(make(text, &import_file::report(Path::new(text))?));

@@ -15,7 +15,9 @@ pub(super) fn knows_only_the_command(view: &view::SummaryView) -> bool {
 pub(crate) fn next_lines(view: &view::SummaryView, style: Style) -> Vec<String> {
     let (own, recording) = (own_name(), quoted(&view.recording));
     let mut next = Vec::new();
-    if view.attached.is_some() {
+    if is_on_a_server(&view.recording) {
+        // Its samples are there, and so is the page that shows them.
+    } else if view.attached.is_some() {
         next.push(format!("{own} top {recording} --wall"));
         next.push(format!("{own} flame {recording} --wall"));
         next.push(format!("{own} threads {recording}"));
@@ -50,6 +52,12 @@ pub(crate) fn next_lines(view: &view::SummaryView, style: Style) -> Vec<String> 
     let lines = if width <= style.width() { vec![next.join("   ")] } else { next };
     let label = |index: usize| if index == 0 { style.faint("next") + "      " } else { " ".repeat(LABEL_WIDTH) };
     lines.iter().enumerate().map(|(index, line)| label(index) + line).collect()
+}
+
+/// Whether this is the address of a recording that was sent to a server; traces there are read whole.
+fn is_on_a_server(recording: &str) -> bool {
+    let name = recording.strip_prefix("http").and_then(|address| address.rsplit_once("/r/r"));
+    name.is_some_and(|(_, number)| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// What `frame` takes for the function of a part: its name, as the answer has it, or its handle if the name would need quotes.

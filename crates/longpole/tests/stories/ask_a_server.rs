@@ -157,6 +157,15 @@ fn a_recording_goes_to_a_server_with_its_code() {
     let own: Value = serde_json::from_slice(&longpole(&store).args(["poles", "--format", "json"]).output().unwrap().stdout).unwrap();
     let there = served.jaeger("/api/recordings/r1/poles");
     assert_eq!(there["poles"], own["poles"], "the same answer");
+    // The address that was printed is one to ask.
+    let address = format!("{at}/r/r1");
+    let shown = text(&longpole(&store).args(["show", &address]).output().unwrap());
+    let next: Vec<&str> = shown.lines().filter(|line| line.starts_with("next")).collect();
+    assert!(next.len() == 1 && next[0].contains(&format!("open {address}")) && !next[0].contains("span"), "{shown}");
+    let there = longpole(&store).args(["poles", &address, "--format", "json"]).output().unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&there.stdout).unwrap()["poles"], own["poles"]);
+    let tree = text(&longpole(&store).args(["tree", &address]).output().unwrap());
+    assert!(tree.contains("is a recording on a server"), "{tree}");
     assert_eq!(served.jaeger("/api/recordings")["recordings"].as_array().unwrap().len(), 2);
     // What is no recording is refused, and leaves nothing. The server reads no source file that one names.
     let refused = http::send(served.port("page"), "PUT", "/longpole/v1/recordings", &[], "no recording").unwrap();
