@@ -29,7 +29,9 @@ export function CopyLink() {
   return (
     <button type="button" className={parts.button} title={explanation} onClick={copy}>
       {outcome === 'copied' ? <CheckIcon /> : <CopyIcon />}
-      <span aria-live="polite">{outcome === null ? 'Copy link' : outcome === 'copied' ? 'Copied' : 'Could not copy'}</span>
+      <span className={parts.toolLabel} aria-live="polite">
+        {outcome === null ? 'Copy link' : outcome === 'copied' ? 'Copied' : 'Could not copy'}
+      </span>
     </button>
   );
 }

@@ -29,7 +29,7 @@ function PoleRow({
       {/* Keyboard and screen readers use the button in the row; the mouse can click anywhere in the two rows of a pole. */}
       <tr aria-current={selected} onClick={() => actions.selectPole(pole)}>
         <td className={css.poleHandle}>{pole.handle}</td>
-        <td>
+        <td className={css.cellName}>
           <button type="button" className={css.poleName} title={poleInWords(pole)} aria-label={poleInWords(pole)}>
             <Name text={nameOfPole(pole)} />
             {pole.count > 1 && <span>&nbsp;×{pole.count}</span>}
@@ -50,7 +50,7 @@ function PoleRow({
             </span>
           </small>
         </td>
-        <td className={css.number}>{formatDuration(pole.onPathNanos)}</td>
+        <td className={`${css.number} ${css.cellPath}`}>{formatDuration(pole.onPathNanos)}</td>
         <td>
           <Saving
             range={pole.savesIfZeroNanos}

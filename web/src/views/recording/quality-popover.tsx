@@ -15,7 +15,7 @@ export function QualityPopover({ summary, notes }: { readonly summary: Summary; 
     <Popover.Root>
       <Popover.Trigger className={`${parts.button} ${good ? css.qualityGood : css.qualityButton}`}>
         {good ? isProfiled && <CheckIcon /> : <WarnIcon />}
-        Data quality{good ? '' : `: ${counted(notes.length, 'note')}`}
+        <span className={parts.toolLabel}>Data quality{good ? '' : `: ${counted(notes.length, 'note')}`}</span>
       </Popover.Trigger>
       <Popover.Portal>
         <Popover.Positioner sideOffset={6} align="end">
