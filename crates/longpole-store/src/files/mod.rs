@@ -165,6 +165,14 @@ pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     io::Write::write_all(&mut create_new(path)?, bytes)
 }
 
+/// Gives a file these bytes, all at once: whoever reads it finds the old ones or these. What stood there goes, a link itself.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(format!(".{}", std::process::id()));
+    let written = write_new(Path::new(&partial), bytes).and_then(|()| fs::rename(&partial, path));
+    written.inspect_err(|_| drop(fs::remove_file(&partial)))
+}
+
 /// Makes a file that must not be there yet, to be appended to, and read by who made it, also where somebody has removed it.
 pub(crate) fn create_log(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).append(true).create_new(true).mode(FILE_MODE).custom_flags(flags()).open(path)

@@ -32,9 +32,7 @@ impl Store {
         {
             return Err(StoreError::io("create", &folder)(error));
         }
-        let partial = folder.join(format!("{FILE_NAME}.{}", std::process::id()));
-        let written = files::write_new(&partial, token.as_bytes()).and_then(|()| fs::rename(&partial, &path));
-        written.inspect_err(|_| drop(fs::remove_file(&partial))).map_err(StoreError::io("write", &path))?;
+        files::replace(&path, token.as_bytes()).map_err(StoreError::io("write", &path))?;
         Ok(token)
     }
 }

@@ -11,7 +11,6 @@
 //! A view is good for its maker only: another version of longpole may answer otherwise. It is no part of the recording: no archive has it, and
 //! where it is missing, damaged or of other tables, it is computed again.
 
-use std::fs;
 use std::io::Read;
 use std::path::PathBuf;
 
@@ -49,13 +48,10 @@ impl StoredRecording {
     pub fn keep_view(&self, view: &str, maker: &str, body: &[u8]) -> Result<(), StoreError> {
         self.check_sealed()?;
         let path = self.view_file(view);
-        let fail = StoreError::io("write", &path);
         let Some(tables) = self.sum_of_tables() else { return Ok(()) };
         let mut bytes = format!("{FIRST_LINE}\n{maker}\n{tables}\n{}\n", Checksum::of(body).hex()).into_bytes();
         bytes.extend_from_slice(body);
-        let partial = self.directory.join(format!("view.{view}.{}", std::process::id()));
-        let written = files::write_new(&partial, &bytes).and_then(|()| fs::rename(&partial, &path));
-        written.inspect_err(|_| drop(fs::remove_file(&partial))).map_err(fail)
+        files::replace(&path, &bytes).map_err(StoreError::io("write", &path))
     }
 
     pub(super) fn view_file(&self, view: &str) -> PathBuf {
