@@ -6,6 +6,7 @@ import { SPAN_FLAG } from '../api/checks';
 import type { Tree } from '../api/types.gen';
 import type { Nanos } from '../base/brand';
 import { at } from '../base/column';
+import { NANOS_OF } from './duration';
 
 type Text = 'name' | 'service';
 type Comparison = '>' | '>=' | '<' | '<=';
@@ -19,7 +20,6 @@ type Part =
 /** What a search asks for, or what is wrong with its text. */
 export type Find = { readonly parts: readonly Part[]; readonly wrong: null } | { readonly parts: null; readonly wrong: string };
 
-const NANOS_OF: Readonly<Record<string, number>> = { ns: 1, us: 1e3, µs: 1e3, ms: 1e6, s: 1e9, m: 60e9, h: 3600e9 };
 const WORD = /"([^"]*)"|[^\s"]+(?:"[^"]*"[^\s"]*)?/g;
 const COMPARED = /^([\w.]+)(>=|<=|>|<|=|~)(.*)$/;
 const DURATION = /^(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)$/;

@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { TraceRow } from '../api/types.gen';
 import type { Micros, Nanos } from '../base/brand';
+import { printDuration, readDuration } from './duration';
 import {
   boxOf,
-  printDuration,
-  readDuration,
   readTags,
   readTracesSearch,
   requestOf,

@@ -1,6 +1,7 @@
 /** The search for traces: from the address of the page to the request, and to what the page leaves out of the answer. */
 import type { TraceRow } from '../api/types.gen';
 import type { Micros, Nanos } from '../base/brand';
+import { printDuration, readDuration } from './duration';
 
 /** Search parameters of the list of traces. */
 export interface TracesSearch {
@@ -39,10 +40,6 @@ const CHARACTERS_MAX = 400;
 const TEXTS = ['service', 'operation', 'tags', 'minDuration', 'maxDuration'] as const;
 const WALLS = ['minWall', 'maxWall'] as const;
 const CURSOR = /^-?\d{1,19},[0-9a-f]{32}$/;
-const DURATION = /^(\d+(\.\d+)?(ns|us|µs|ms|s|m|h))+$/;
-const NANOS_OF: Readonly<Record<string, number>> = { ns: 1, us: 1e3, µs: 1e3, ms: 1e6, s: 1e9, m: 60e9, h: 3600e9 };
-/** Durations are printed with this many digits: finer than a pixel of the plot of all traces. */
-const DIGITS = 4;
 
 /** The router turns words that look like numbers into numbers. */
 const textOf = (value: unknown): string =>
@@ -84,23 +81,6 @@ export function readTags(text: string): ReadonlyMap<string, string> | null {
     pairs.set(word.slice(0, at), word.slice(at + 1).replace(/^"(.*)"$/, '$1'));
   }
   return pairs;
-}
-
-/** A duration as Go writes it: `1.5s`, `1m30s`; `null` if it is none. */
-export function readDuration(text: string): Nanos | null {
-  if (!DURATION.test(text)) return null;
-  let nanos = 0;
-  for (const [, number, unit] of text.matchAll(/([\d.]+)([a-zµ]+)/g)) nanos += Number(number) * (NANOS_OF[unit ?? ''] ?? 0);
-  return Math.round(nanos) as Nanos;
-}
-
-/** A duration as Go writes it, with four digits: `204ms`, `1.523s`. */
-export function printDuration(nanos: number, round: 'down' | 'up'): string {
-  const unit = ['s', 'ms', 'µs'].find((name) => nanos >= (NANOS_OF[name] ?? 0)) ?? 'ns';
-  const step = Math.max(1, 10 ** (Math.floor(Math.log10(Math.max(nanos, 1))) + 1 - DIGITS));
-  const steps = round === 'down' ? Math.floor(nanos / step) : Math.ceil(nanos / step);
-  // The quotient of two numbers of few digits; what lies behind them is an error of the division.
-  return `${Number(((steps * step) / (NANOS_OF[unit] ?? 1)).toPrecision(DIGITS + 3))}${unit}`;
 }
 
 /** The rectangle of an address. */
@@ -167,7 +147,7 @@ export function tracesInBox(traces: readonly TraceRow[], box: TracesBox): readon
 export function requestOf(search: TracesSearch): { readonly parameters: Readonly<Record<string, string>>; readonly wrong: string | null } {
   const tags = readTags(search.tags ?? '');
   const durations = [search.minDuration, search.maxDuration].filter((text) => text !== undefined && text !== '');
-  const badDuration = durations.find((text) => !DURATION.test(text ?? ''));
+  const badDuration = durations.find((text) => readDuration(text ?? '') === null);
   const wrong =
     tags === null
       ? 'Write attributes as key=value, with spaces between them.'
