@@ -1,13 +1,12 @@
 import { Tooltip } from '@base-ui/react/tooltip';
 import { useQueryClient } from '@tanstack/react-query';
-import { createRootRoute, createRoute, createRouter, Link, Outlet, RouterProvider, useRouterState } from '@tanstack/react-router';
+import { createRootRoute, createRoute, createRouter, Outlet, RouterProvider, useRouterState } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 import { ApiError } from '../api/error';
 import { readServicesSearch } from '../logic/service-map';
 import { readTracesSearch } from '../logic/traces-search';
-import { useIsServer } from '../state/queries';
 import { readListSearch, readRecordingSearch } from '../state/url';
-import { Failure } from './parts/notice';
+import { Failure, LinksToLists } from './parts/notice';
 import { FileDrop } from './parts/open-file';
 import css from './parts/parts.module.css';
 import { Topbar } from './parts/topbar';
@@ -55,22 +54,13 @@ function Shell() {
 }
 
 function NotFound() {
-  const isServer = useIsServer();
   return (
     <>
       <Topbar />
       <main className={css.failurePage}>
         <div className={css.failure}>
           <h1>Page not found</h1>
-          <p>
-            {isServer && (
-              <>
-                <Link to="/search">All traces</Link>
-                {' · '}
-              </>
-            )}
-            <Link to={isServer ? '/recordings' : '/'}>All recordings</Link>
-          </p>
+          <LinksToLists />
         </div>
       </main>
     </>

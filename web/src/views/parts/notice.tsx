@@ -91,6 +91,22 @@ function sentence(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
+/** Ways on from a page that has nothing. */
+export function LinksToLists() {
+  const isServer = useIsServer();
+  return (
+    <p>
+      {isServer && (
+        <>
+          <Link to="/search">All traces</Link>
+          {' · '}
+        </>
+      )}
+      <Link to={isServer ? '/recordings' : '/'}>All recordings</Link>
+    </p>
+  );
+}
+
 /** An error: what failed, why, and what to do next. `isPage`: the page has nothing else. */
 export function Failure({
   error,
@@ -101,7 +117,6 @@ export function Failure({
   readonly retry?: (() => void) | undefined;
   readonly isPage?: boolean;
 }) {
-  const isServer = useIsServer();
   const { title, text, command, code } = explain(error);
   // A retry does not help if the recording does not exist or the token is missing.
   const canHelp = error instanceof ApiError && (error.kind === 'gone' || error.kind === 'refused');
@@ -115,17 +130,7 @@ export function Failure({
           Try again
         </button>
       )}
-      {isPage && (
-        <p>
-          {isServer && (
-            <>
-              <Link to="/search">All traces</Link>
-              {' · '}
-            </>
-          )}
-          <Link to={isServer ? '/recordings' : '/'}>All recordings</Link>
-        </p>
-      )}
+      {isPage && <LinksToLists />}
       <p className={css.failureCode}>
         <code>
           {code}

@@ -20,6 +20,18 @@ function whole(summary: Summary): string {
   return summary.of === 'trace' ? 'trace' : 'run';
 }
 
+/** The subject of the sentence: the pole's name, with the number of spans where there are several. */
+function PoleSubject({ pole }: { readonly pole: Pole }) {
+  return (
+    <>
+      {pole.count > 1 && `The ${formatCount(pole.count)} `}
+      <strong>
+        <Breakable text={nameOfPole(pole)} />
+      </strong>
+    </>
+  );
+}
+
 function Sentence({ pole, summary }: { readonly pole: Pole | undefined; readonly summary: Summary }) {
   const { wallNanos } = summary;
   if (summary.of === 'command_alone') {
@@ -40,10 +52,7 @@ function Sentence({ pole, summary }: { readonly pole: Pole | undefined; readonly
   if (isAllOfIt(saved, wallNanos)) {
     return (
       <h1 className={css.sentence}>
-        {pole.count > 1 && `The ${formatCount(pole.count)} `}
-        <strong>
-          <Breakable text={nameOfPole(pole)} />
-        </strong>
+        <PoleSubject pole={pole} />
         {pole.count > 1 ? ` ${summary.spans === 0 ? 'processes' : 'spans'} take` : ' takes'} all of this {whole(summary)}:{' '}
         {formatDuration(wallNanos)}.
       </h1>
@@ -51,10 +60,7 @@ function Sentence({ pole, summary }: { readonly pole: Pole | undefined; readonly
   }
   return (
     <h1 className={css.sentence}>
-      {pole.count > 1 && `The ${formatCount(pole.count)} `}
-      <strong>
-        <Breakable text={nameOfPole(pole)} />
-      </strong>
+      <PoleSubject pole={pole} />
       {pole.count > 1 && (summary.spans === 0 ? ' processes' : ' spans')}
       {context !== null && (
         <>
