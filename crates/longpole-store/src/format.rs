@@ -12,7 +12,7 @@
 //! | `r7.lpole` | its first member, which is that `format` file | [`RECORDING_VERSION`] |
 
 /// Version of the catalog's tables.
-pub const CATALOG_VERSION: u32 = 2;
+pub const CATALOG_VERSION: u32 = 3;
 
 /// Version of a recording's directory and of the tables in its segments. Version 1 had no `waits`, and no `runtime` in `locations`;
 /// version 2 had no `process_usage`, and no exits in `processes`; version 3 had no `current_spans`;

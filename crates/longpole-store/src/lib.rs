@@ -64,5 +64,5 @@ pub use files::{outside, users};
 pub use name::RecordingName;
 pub use segment::quiet_thread;
 pub use store::prune;
-pub use store::{DirectoryIdentity, EndReason, Listing, RecordingState, RecordingWriter, Store, StoredRecording, SummaryRow};
+pub use store::{DirectoryIdentity, EndReason, Listing, RecordingState, RecordingWriter, Store, StoredRecording, SummaryRow, TraceIds};
 pub use wal::{BodyEncoding, Frame, Generation, Replay, RequestHead, Secret, SyncPolicy, WalError, WalObservationSink, WalWriter};

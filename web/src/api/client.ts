@@ -14,6 +14,7 @@ import {
   decodeSpan,
   decodeSummary,
   decodeTraces,
+  decodeTracesOfRecording,
 } from './decode.gen';
 import { ApiError, type FailureKind } from './error';
 import type {
@@ -31,6 +32,7 @@ import type {
   Span,
   Summary,
   Traces,
+  TracesOfRecording,
   Tree,
 } from './types.gen';
 
@@ -96,6 +98,12 @@ export const api = {
     get(`/longpole/v1/services/map?${new URLSearchParams(range)}`, decodeServiceMap, signal),
   traces: (search: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Traces> =>
     get(`/longpole/v1/traces?${new URLSearchParams(search)}`, decodeTraces, signal),
+  /** The recordings with spans of a trace: they have its code. */
+  recordingsOfTrace: (trace: string, signal: AbortSignal): Promise<Recordings> =>
+    get(`/longpole/v1/traces/${trace}/recordings`, decodeRecordings, signal),
+  /** The traces of a recording that the server received as well. */
+  tracesOfRecording: (recording: string, signal: AbortSignal): Promise<TracesOfRecording> =>
+    get(`/longpole/v1/recordings/${encodeURIComponent(recording)}/traces`, decodeTracesOfRecording, signal),
   link: (signal: AbortSignal): Promise<Link> => get('/api/link', decodeLink, signal),
   server: (signal: AbortSignal): Promise<Server> => get('/api/server', decodeServer, signal),
   /** Has the server make a recording of a file. */

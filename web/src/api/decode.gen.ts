@@ -66,6 +66,7 @@ import {
   type Quality,
   type ReadingColumns,
   type Reason,
+  type ReceivedTrace,
   type Recorder,
   type Recording,
   type Recordings,
@@ -94,6 +95,7 @@ import {
   type TopFrame,
   type TraceRow,
   type Traces,
+  type TracesOfRecording,
   type Tree,
   type TreeColumns,
   type Usage,
@@ -957,6 +959,20 @@ function serviceSpans(cursor: Cursor): ServiceSpans {
   };
 }
 
+function tracesOfRecording(cursor: Cursor): TracesOfRecording {
+  return {
+    traces: cursor.field('traces').list(receivedTrace),
+    truncated: cursor.field('truncated').boolean(),
+  };
+}
+
+function receivedTrace(cursor: Cursor): ReceivedTrace {
+  return {
+    traceId: cursor.field('trace_id').string(),
+    spans: cursor.field('spans').count(),
+  };
+}
+
 function serviceMap(cursor: Cursor): ServiceMap {
   return {
     traces: cursor.field('traces').count(),
@@ -1038,6 +1054,8 @@ export const decodeProcesses = (document: unknown): Processes => processes(new C
 export const decodeServices = (document: unknown): Services => services(new Cursor(document, 'services'));
 
 export const decodeTraces = (document: unknown): Traces => traces(new Cursor(document, 'traces'));
+
+export const decodeTracesOfRecording = (document: unknown): TracesOfRecording => tracesOfRecording(new Cursor(document, 'tracesOfRecording'));
 
 export const decodeServiceMap = (document: unknown): ServiceMap => serviceMap(new Cursor(document, 'serviceMap'));
 

@@ -1363,6 +1363,22 @@ export interface ServiceSpans {
   readonly spans: number;
 }
 
+/** The traces of a recording that the server has received as well, from the recorded processes and from others. */
+export interface TracesOfRecording {
+  /** The traces, by their ids. */
+  readonly traces: readonly ReceivedTrace[];
+  /** Whether the recording has more traces than this answer is about. */
+  readonly truncated: boolean;
+}
+
+/** A trace that a server received. */
+export interface ReceivedTrace {
+  /** Its id. */
+  readonly traceId: string;
+  /** Spans received. */
+  readonly spans: number;
+}
+
 /** The services of a server and their calls. */
 export interface ServiceMap {
   /** Traces that the map is made from. */

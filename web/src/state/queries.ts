@@ -129,6 +129,20 @@ export const frameQuery = (recording: string, handle: string) =>
     ...SEALED,
   });
 
+export const recordingsOfTraceQuery = (trace: string) =>
+  queryOptions({
+    queryKey: [trace, 'recordings'],
+    queryFn: ({ signal }) => api.recordingsOfTrace(trace, signal),
+    staleTime: 2_000,
+  });
+
+export const tracesOfRecordingQuery = (recording: string) =>
+  queryOptions({
+    queryKey: [recording, 'traces'],
+    queryFn: ({ signal }) => api.tracesOfRecording(recording, signal),
+    staleTime: 2_000,
+  });
+
 /** Not cached: the file may change. */
 export const sourceQuery = (recording: string, handle: string) =>
   queryOptions({

@@ -16,6 +16,8 @@ export interface SelectionActions {
   selectWaits(pole: Pole): void;
   /** Adds the first span of a pole to a URL that names only the pole; no step of the history. */
   openPole(pole: Pole): void;
+  /** Selects the span of a link; no step of the history. */
+  openSpan(handle: string): void;
   selectFrame(handle: string | null): void;
   zoomFlame(node: number): void;
   showTime(time: FlameTime): void;
@@ -51,6 +53,7 @@ export function useSelection(): Selection {
       selectWaits: (pole) => go((previous) => showingTime(selectingSpan(previous, pole.spans[0] ?? null, pole.handle), 'off_cpu'), false),
       openPole: (pole) =>
         go((previous) => selectingSpan(previous, pole.spans[0] ?? null, pole.spans.length > 0 ? pole.handle : null), true),
+      openSpan: (handle) => go((previous) => selectingSpan(previous, handle, null), true),
       selectFrame: (handle) => go((previous) => changed(previous, { frame: handle }), false),
       zoomFlame: (node) => go((previous) => changed(previous, { node: node > 0 ? node : null }), true),
       showTime: (time) => go((previous) => showingTime(previous, time), false),

@@ -15,6 +15,8 @@ export interface ListSearch {
 export interface RecordingSearch {
   /** Handle of the selected span. */
   readonly span?: string;
+  /** Id of a span to select: a link from another recording or trace has no handle. */
+  readonly id?: string;
   /** Handle of the selected pole. */
   readonly pole?: string;
   /** Handle of the selected function. */
@@ -36,6 +38,7 @@ export interface RecordingSearch {
 // A URL of 400 handles is about 3 KiB; servers and chat programs take that.
 const FOLDS_MAX = 400;
 const QUERY_CHARACTERS_MAX = 200;
+const SPAN_ID = /^[0-9a-f]{16}$/;
 const RANGE = /^(-?\d{1,16})-(-?\d{1,16})$/;
 
 /** Reads the search parameters of the list, without invalid ones. */
@@ -48,11 +51,12 @@ export function readListSearch(search: Readonly<Record<string, unknown>>): ListS
 
 /** Reads the search parameters of a recording, without invalid ones. */
 export function readRecordingSearch(search: Readonly<Record<string, unknown>>): RecordingSearch {
-  const { span, pole, frame, t, fold, time, node, find, only } = search;
+  const { span, id, pole, frame, t, fold, time, node, find, only } = search;
   // The router turns words that look like numbers into numbers.
   const words = typeof find === 'string' || typeof find === 'number' ? String(find).slice(0, QUERY_CHARACTERS_MAX) : '';
   return {
     ...(isHandle(span, 's') ? { span } : {}),
+    ...(typeof id === 'string' && SPAN_ID.test(id) ? { id } : {}),
     ...(isHandle(pole, 'p') ? { pole } : {}),
     ...(isHandle(frame, 'f') ? { frame } : {}),
     ...(typeof t === 'string' && readRange(t) !== null ? { t } : {}),
@@ -118,5 +122,5 @@ export function showingTime(search: RecordingSearch, time: FlameTime): Recording
 
 /** The selection of a span: a selected function stays, the zoom of another span's flame graph resets. */
 export function selectingSpan(search: RecordingSearch, span: string | null, pole: string | null): RecordingSearch {
-  return changed(search, { span, pole, node: span === (search.span ?? null) ? (search.node ?? null) : null });
+  return changed(search, { span, id: null, pole, node: span === (search.span ?? null) ? (search.node ?? null) : null });
 }

@@ -1,6 +1,6 @@
 //! Choosing nodes: by handle, by name, by trace.
 
-use longpole_model::{Id, IdVec, NodeId, TraceId};
+use longpole_model::{Id, IdVec, NodeId, SpanId, TraceId};
 
 use crate::pulumi::urn::{name_of_urn, title_of_urn};
 use crate::report::{Handle, Report};
@@ -14,6 +14,16 @@ impl Report {
             Handle::Pole(pole) => self.poles().get(pole).and_then(|p| p.nodes.first()).copied(),
             Handle::Function(_) => None,
         }
+    }
+
+    /// The node of the span with this id: of several, which only different traces can have, the first.
+    pub fn node_of_span_id(&self, id: SpanId) -> Option<NodeId> {
+        let run = &self.recording.run;
+        if run.root_span_id == id {
+            return self.forest.node_of_id(&self.recording, run.trace_id, id);
+        }
+        let span = self.recording.spans.iter().find(|span| span.span_id == id)?;
+        self.forest.node_of_id(&self.recording, span.trace_id, id)
     }
 
     /// The nodes of this name. If no operation has it, those that work on the cloud resource that has it (by its name, its type and name as

@@ -86,7 +86,11 @@ impl fmt::Display for Truncation {
             Truncation::NoRegisters => f.write_str("the sample has no registers of user space"),
             Truncation::Code32 => f.write_str("longpole does not unwind stacks of 32-bit code"),
             Truncation::KernelDeep => f.write_str("more functions of the kernel than kernel.perf_event_max_stack"),
-            Truncation::MissingFunctions(reason) => reason.fmt(f),
+            // The name of a frame, where no title says that they are missing.
+            Truncation::MissingFunctions(reason) => match reason.to_string().split_once("; ") {
+                Some((functions, why)) => write!(f, "missing {functions}: {why}"),
+                None => reason.fmt(f),
+            },
         }
     }
 }

@@ -29,7 +29,7 @@ use longpole_analysis::report::summary_spans;
 use longpole_analysis::{Report, derive};
 use longpole_model::{Loss, LossKind, Recording, Span, TraceId};
 use longpole_store::live::QueryLimits;
-use longpole_store::{Assembler, CompactRecording, RecordingName, RecordingWriter, Store, StoreError, archive};
+use longpole_store::{Assembler, CompactRecording, RecordingName, RecordingWriter, Store, StoreError, TraceIds, archive};
 use longpole_wire::file::{FileFormat, FormatError, HEAD_BYTES};
 use longpole_wire::limits::expanded_bytes_max;
 use longpole_wire::profile_import::ProfileFormat;
@@ -358,23 +358,25 @@ pub fn keep(store: &Store, contents: Contents) -> Result<(RecordingName, Report)
 }
 
 fn keep_as(writer: &RecordingWriter, contents: Contents) -> Result<Report, StoreError> {
-    let report = match contents.0 {
+    let (report, traces) = match contents.0 {
         Held::Packed(packed) if summary_spans::is_enough(packed.spans.examples().iter()) => {
             info_span!("write").in_scope(|| writer.write_compact(&packed))?;
+            let traces = TraceIds::of_compact(&packed);
             let CompactRecording { rest, spans } = *packed;
             let _step = info_span!("report", spans = spans.len()).entered();
-            Report::of_outline(rest, spans.into_outline())
+            (Report::of_outline(rest, spans.into_outline()), traces)
         }
         _ => {
             let mut recording = contents.recording();
             derive(&mut recording, &[]);
             info_span!("write").in_scope(|| writer.write(&recording))?;
+            let traces = TraceIds::of(&recording);
             // A million spans and all that is known about them at once would take twice the memory.
             summary_spans::reduce(&mut recording);
             let _step = info_span!("report", spans = recording.spans.len()).entered();
-            Report::of_derived(recording)
+            (Report::of_derived(recording), traces)
         }
     };
-    writer.seal(&summary_row(&report))?;
+    writer.seal(&summary_row(&report), &traces)?;
     Ok(report)
 }

@@ -57,7 +57,9 @@ pub use states::{BlockedView, StateEvidenceView, StatesView};
 pub use summary::{CaptureModeView, ParallelismView, RecorderView, SummarisedView, SummaryView};
 pub use threads::{ThreadView, ThreadsView, WaitedForView};
 pub use top::{TopOptions, TopView};
-pub use traces::{LinkView, ServerView, ServiceSpansView, ServiceView, ServicesView, TraceRowView, TracesView};
+pub use traces::{
+    LinkView, ReceivedTraceView, ServerView, ServiceSpansView, ServiceView, ServicesView, TraceRowView, TracesOfRecordingView, TracesView,
+};
 pub use tree::{PathColumns, TreeColumns, TreeView};
 pub use usage::{GrowthView, NotableCodeView, NotableView, PeakFromView, ReadingColumns, UsageView};
 pub use waits::{BlockedByView, BlockerEvidenceView, BlockerView, OneOfView, PlaceView, RelationView, WaitKindView, WaitView};

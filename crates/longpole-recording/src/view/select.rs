@@ -13,7 +13,7 @@ use super::shared::node_handle;
 /// Which spans a view is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chosen<'a> {
-    /// A span, or the spans of a pole: `s12`, `p1`.
+    /// A span, also by its id, or the spans of a pole: `s12`, `00f067aa0ba902b7`, `p1`.
     Handle(&'a str),
     /// All spans of a name.
     Name(&'a str),
@@ -95,7 +95,7 @@ pub(crate) fn roots_of(report: &Report, chosen: Chosen<'_>) -> Option<Roots> {
     let counted = |nodes: &[NodeId], what: &str| if let [_] = nodes { what.to_owned() } else { format!("{what} ×{}", nodes.len()) };
     let none = Roots { nodes: Vec::new(), part: None, handle: None, name: None, trace_id: None, title: String::new() };
     let roots = match chosen {
-        Chosen::Handle(handle) => match handle.parse().ok()? {
+        Chosen::Handle(handle) => match handle.parse().ok().or_else(|| node_of(report, handle).map(Handle::Node))? {
             Handle::Node(node) => {
                 let handle = Some(Handle::Node(node));
                 Roots { nodes: vec![report.node_of(Handle::Node(node))?], handle, title: report.name(node).to_owned(), ..none }
@@ -145,8 +145,11 @@ pub(super) fn by_time_on_path(report: &Report, pole: &Pole) -> Vec<NodeId> {
     nodes
 }
 
-/// The node that a handle `s12` or `p1` names.
+/// The node that a handle `s12` or `p1` names, or the id of a span.
 pub(super) fn node_of(report: &Report, handle: &str) -> Option<NodeId> {
+    if let Ok(id) = handle.parse() {
+        return report.node_of_span_id(id);
+    }
     match handle.parse().ok()? {
         Handle::Pole(pole) => by_time_on_path(report, report.poles().get(pole)?).first().copied(),
         handle => report.node_of(handle),

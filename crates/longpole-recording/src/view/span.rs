@@ -246,11 +246,11 @@ pub struct SavingsView {
 }
 
 impl SpanView {
-    /// The span of this handle, `s12` or `p1`; `None` where there is none.
+    /// The span of this handle, `s12` or `p1`, or of this id; `None` where there is none.
     pub fn new(recording: impl Display, report: &Report, handle: &str) -> Option<Self> {
         let id = node_of(report, handle)?;
-        let pole = match handle.parse().ok()? {
-            Handle::Pole(pole) => report.poles().get(pole),
+        let pole = match handle.parse() {
+            Ok(Handle::Pole(pole)) => report.poles().get(pole),
             _ => None,
         };
         let (forest, run) = (report.forest(), &report.recording().run);

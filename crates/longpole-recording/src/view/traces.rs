@@ -45,6 +45,24 @@ pub struct ServiceView {
     pub operations: Vec<String>,
 }
 
+/// The traces of a recording that the server has received as well, from the recorded processes and from others.
+#[derive(Debug, Clone, Serialize)]
+pub struct TracesOfRecordingView {
+    /// The traces, by their ids.
+    pub traces: Vec<ReceivedTraceView>,
+    /// Whether the recording has more traces than this answer is about.
+    pub truncated: bool,
+}
+
+/// A trace that a server received.
+#[derive(Debug, Clone, Serialize)]
+pub struct ReceivedTraceView {
+    /// Its id.
+    pub trace_id: String,
+    /// Spans received.
+    pub spans: u64,
+}
+
 /// What a search finds.
 #[derive(Debug, Clone, Serialize)]
 pub struct TracesView {

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use views::Views;
 
 /// Views that the HTTP API answers with, in the order of the page.
-const SERVED: [&str; 17] = [
+const SERVED: [&str; 18] = [
     "RecordingsView",
     "SummaryView",
     "PolesView",
@@ -32,6 +32,7 @@ const SERVED: [&str; 17] = [
     "ProcessesView",
     "ServicesView",
     "TracesView",
+    "TracesOfRecordingView",
     "ServiceMapView",
     "KeptView",
     "ServerView",

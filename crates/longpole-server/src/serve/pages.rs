@@ -8,6 +8,8 @@
 //! | `/api/recordings/{trace}/…` | views of a trace, as of a recording |
 //! | `/trace/{trace}` | its page |
 //! | PUT `/longpole/v1/traces/{trace}/recording` | makes a recording of a trace, which retention leaves alone |
+//! | `/longpole/v1/traces/{trace}/recordings` | recordings with spans of a trace: its code |
+//! | `/longpole/v1/recordings/{recording}/traces` | the traces of a recording that the server received as well |
 //! | PUT `/longpole/v1/recordings` | takes a recording or another tool's file ([`pushed`](super::pushed)), which `/r/{recording}` shows |
 
 use std::sync::Arc;
@@ -20,7 +22,10 @@ use axum::routing::{get, put};
 use http::StatusCode;
 use longpole_model::Timestamp;
 use longpole_recording::import;
-use longpole_recording::view::{ServerView, ServiceMap, ServiceMapView, ServicesView, TracesView};
+use longpole_recording::view::{
+    ReceivedTraceView, RecordingView, RecordingsView, ServerView, ServiceMap, ServiceMapView, ServicesView, TracesOfRecordingView,
+    TracesView,
+};
 use longpole_store::live::{LiveStore, MemoryPool, SpanFilter, TraceCursor};
 use longpole_wire::jaeger::trace_id;
 
@@ -38,6 +43,9 @@ use crate::{auth, server};
 const LIMIT: usize = 100;
 const LIMIT_MAX: usize = 5_000;
 
+/// Recordings of one trace, and traces of one recording, that an answer lists.
+const LINKED_MAX: u32 = 10;
+
 /// How far a map goes back without `start`.
 const MAP_NANOS: i64 = 3_600_000_000_000;
 
@@ -54,9 +62,13 @@ pub(super) fn routes(live: &LiveStore, pushed: &Pushed, view: ServerView, memory
         .route("/longpole/v1/services/map", get(service_map))
         .route("/longpole/v1/traces", get(traces))
         .route("/", get(async || Redirect::to("/search")))
-        .route("/trace/{id}", get(page_of_trace))
         .with_state(live.clone());
-    let kept = Router::new().route("/longpole/v1/traces/{id}/recording", put(keep_trace)).with_state((live.clone(), pushed.clone()));
+    let kept = Router::new()
+        .route("/trace/{id}", get(page_of_trace))
+        .route("/longpole/v1/traces/{id}/recording", put(keep_trace))
+        .route("/longpole/v1/traces/{id}/recordings", get(recordings_of_trace))
+        .route("/longpole/v1/recordings/{recording}/traces", get(traces_of_recording))
+        .with_state((live.clone(), pushed.clone()));
     let cache = ReportCache::of_server(live.clone(), pushed.root().to_owned(), view, memory);
     api::routes(cache).merge(own).merge(kept).fallback(file)
 }
@@ -66,13 +78,43 @@ async fn file(request: Request) -> Response {
     auth::with_policy(server::other(request).await)
 }
 
-/// Where the page has a trace. Jaeger's links may lack the zeros of an id.
-async fn page_of_trace(Path(id): Path<String>, request: Request) -> Response {
-    match trace_id(&id) {
-        Some(id) => Redirect::to(&format!("/r/{id}")).into_response(),
-        // The page says that there is nothing here.
-        None => file(request).await,
+/// Where the page has a trace: that of its spans, or of a recording if nobody sent them. Jaeger's links may lack the zeros of an id.
+async fn page_of_trace(State((store, pushed)): State<(LiveStore, Pushed)>, Path(id): Path<String>, request: Request) -> Response {
+    // The page says that there is nothing here.
+    let Some(id) = trace_id(&id) else { return file(request).await };
+    let store = store.for_query(query_limits());
+    let recording = off_the_reactor::<_, QueryError>(move || {
+        let is_received = store.limits().briefly(|| store.trace_extent(id))?.is_some();
+        Ok(if is_received { None } else { pushed.with_trace(id, 1)?.first().map(|recording| recording.name) })
+    });
+    // A store that does not answer says so on the page of the trace.
+    match recording.await {
+        Ok(Some(recording)) => Redirect::to(&format!("/r/{recording}")).into_response(),
+        Ok(None) | Err(_) => Redirect::to(&format!("/r/{id}")).into_response(),
     }
+}
+
+/// The recordings with spans of a trace, the newest first.
+async fn recordings_of_trace(State((_, pushed)): State<(LiveStore, Pushed)>, Path(id): Path<String>) -> Answer {
+    let id = trace_id(&id).ok_or_else(|| QueryError::from(format!("{id:?} is not a trace id")))?;
+    let found = off_the_reactor::<_, ApiError>(move || Ok(pushed.with_trace(id, LINKED_MAX)?)).await?;
+    json(&RecordingsView { recordings: found.iter().map(RecordingView::new).collect(), damaged: Vec::new() })
+}
+
+/// The traces of a recording that were received as well.
+async fn traces_of_recording(State((store, pushed)): State<(LiveStore, Pushed)>, Path(recording): Path<String>) -> Answer {
+    let store = store.for_query(query_limits());
+    let view = off_the_reactor::<_, ApiError>(move || {
+        let ids = pushed.traces_of(&recording, LINKED_MAX + 1)?;
+        let mut traces = Vec::new();
+        for id in ids.iter().take(LINKED_MAX as usize) {
+            if let Some(extent) = store.limits().briefly(|| store.trace_extent(*id))? {
+                traces.push(ReceivedTraceView { trace_id: id.to_string(), spans: extent.rows });
+            }
+        }
+        Ok(TracesOfRecordingView { traces, truncated: ids.len() > LINKED_MAX as usize })
+    });
+    json(&view.await?)
 }
 
 /// Makes a recording of a trace.

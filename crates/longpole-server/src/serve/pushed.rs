@@ -236,6 +236,19 @@ impl Pushed {
         Ok(kept_view(name))
     }
 
+    /// The newest recordings with spans of a trace, at most `limit`.
+    pub(super) fn with_trace(&self, id: TraceId, limit: u32) -> Result<Vec<StoredRecording>, StoreError> {
+        let names = self.store.with_trace(id, limit)?;
+        // One that was removed meanwhile is none.
+        Ok(names.into_iter().filter_map(|name| self.store.recording(name).ok()).collect())
+    }
+
+    /// The traces by which a recording is found, at most `limit`.
+    pub(super) fn traces_of(&self, recording: &str, limit: u32) -> Result<Vec<TraceId>, StoreError> {
+        let name = self.store.recording(self.store.resolve(recording)?)?.name;
+        self.store.traces_of(name, limit)
+    }
+
     /// Whether the disk has room for these bytes, and again for the recording that they become.
     fn check_disk(&self, bytes: u64) -> Result<(), ApiError> {
         self.check_free(bytes.saturating_mul(2))

@@ -1,4 +1,4 @@
-//! The catalog: which recordings there are, the line that `ls` shows of each, and the names people gave them. SQLite, two tables.
+//! The catalog: which recordings there are, the line that `ls` shows of each, the names people gave them, and the traces in them. SQLite.
 //!
 //! The journal is a write-ahead log and `synchronous` is NORMAL: no transaction waits for the disk, and a power cut can
 //! take the newest ones back but cannot damage the file. It is never checkpointed when a connection closes, because that
@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use longpole_model::{Exit, Timestamp};
+use longpole_model::{Exit, Timestamp, TraceId};
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::types::Value;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, TransactionBehavior, params, params_from_iter};
 
 use super::summary_row::SummaryRow;
+use super::trace_ids::TraceIds;
 use crate::error::StoreError;
 use crate::files;
 use crate::format::CATALOG_VERSION;
@@ -51,6 +52,20 @@ const CREATE_TAGS: &str = "
         tag TEXT PRIMARY KEY,
         number INTEGER NOT NULL REFERENCES recordings (number)
     ) STRICT;";
+
+/// Since version 3. The traces by which a recording is found.
+const CREATE_TRACES: &str = "
+    CREATE TABLE traces (
+        number INTEGER NOT NULL REFERENCES recordings (number),
+        trace BLOB NOT NULL,
+        PRIMARY KEY (number, trace)
+    ) STRICT, WITHOUT ROWID;";
+
+/// The same.
+const CREATE_TRACES_INDEX: &str = "CREATE INDEX recordings_of_traces ON traces (trace, number);";
+
+/// What longpole makes, and the version that made it first.
+const MADE_HERE: [(u32, &str); 4] = [(1, CREATE), (2, CREATE_TAGS), (3, CREATE_TRACES), (3, CREATE_TRACES_INDEX)];
 
 /// What SQLite makes itself: for AUTOINCREMENT, and where a user had it analyze the tables.
 const MADE_BY_SQLITE: [&str; 3] = [
@@ -230,24 +245,56 @@ impl Catalog {
         Ok(newest.map_err(|error| self.error("read", error))?.map(RecordingName::new))
     }
 
-    /// Says that the recording is sealed, and how it went.
-    pub(crate) fn seal(&self, name: RecordingName, state: RowState, summary: &SummaryRow) -> Result<(), StoreError> {
+    /// Says that the recording is sealed, how it went, and which traces are in it.
+    pub(crate) fn seal(&self, name: RecordingName, state: RowState, summary: &SummaryRow, traces: &TraceIds) -> Result<(), StoreError> {
         let sql = format!("UPDATE recordings SET (state, {SUMMARY_COLUMNS}) = (?, ?, ?, ?, ?, ?, ?, ?, ?) WHERE number = ?");
         let values = [Value::from(state.as_str().to_owned())].into_iter().chain(summary_values(summary)).chain([name.number().into()]);
-        let changed = self.transaction("change", |transaction| Ok(transaction.execute(&sql, params_from_iter(values))?))?;
+        let changed = self.transaction("change", |transaction| {
+            let changed = transaction.execute(&sql, params_from_iter(values))?;
+            if changed > 0 {
+                transaction.execute("DELETE FROM traces WHERE number = ?1", [name.number()])?;
+                let mut insert = transaction.prepare("INSERT INTO traces (number, trace) VALUES (?1, ?2)")?;
+                for id in traces.iter() {
+                    insert.execute(params![name.number(), id.bytes()])?;
+                }
+            }
+            Ok(changed)
+        })?;
         match changed {
             0 => Err(StoreError::NotFound { name, root: self.root() }),
             _ => Ok(()),
         }
     }
 
-    /// Removes a row, and the tags that name it.
+    /// Removes a row, with its traces and the tags that name it.
     pub(crate) fn remove(&self, name: RecordingName) -> Result<(), StoreError> {
         self.transaction("remove a recording from", |transaction| {
             transaction.execute("DELETE FROM tags WHERE number = ?1", [name.number()])?;
+            transaction.execute("DELETE FROM traces WHERE number = ?1", [name.number()])?;
             Ok(transaction.execute("DELETE FROM recordings WHERE number = ?1", [name.number()])?)
         })?;
         Ok(())
+    }
+
+    /// The newest recordings with this trace.
+    pub(crate) fn with_trace(&self, id: TraceId, limit: u32) -> Result<Vec<RecordingName>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<RecordingName>> {
+            let connection = self.connection();
+            let mut question = connection.prepare("SELECT number FROM traces WHERE trace = ?1 ORDER BY number DESC LIMIT ?2")?;
+            question.query_map(params![id.bytes(), limit], |row| row.get(0).map(RecordingName::new))?.collect()
+        };
+        read().map_err(|error| self.error("read", error))
+    }
+
+    /// The traces of a recording, by their ids.
+    pub(crate) fn traces_of(&self, name: RecordingName, limit: u32) -> Result<Vec<TraceId>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<Vec<u8>>> {
+            let connection = self.connection();
+            let mut question = connection.prepare("SELECT trace FROM traces WHERE number = ?1 ORDER BY trace LIMIT ?2")?;
+            question.query_map(params![name.number(), limit], |row| row.get(0))?.collect()
+        };
+        let ids = read().map_err(|error| self.error("read", error))?;
+        Ok(ids.iter().filter_map(|id| TraceId::from_slice(id)).collect())
     }
 
     /// Makes the tag name this recording, and says which one it named before.
@@ -373,7 +420,7 @@ impl FoundDatabase {
             stranger: None,
         };
         let words = |text: &str| text.trim().trim_end_matches(';').split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-        let known: Vec<Vec<String>> = [CREATE, CREATE_TAGS].into_iter().chain(MADE_BY_SQLITE).map(words).collect();
+        let known: Vec<Vec<String>> = MADE_HERE.into_iter().map(|(_, made)| made).chain(MADE_BY_SQLITE).map(words).collect();
         let mut question = transaction.prepare("SELECT type, name, sql FROM sqlite_master")?;
         let mut rows = question.query([])?;
         while let Some(row) = rows.next()? {
@@ -417,9 +464,9 @@ fn create(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
     if found > CATALOG_VERSION {
         return Err(newer(path, found));
     }
-    for (since, tables) in [(1, CREATE), (2, CREATE_TAGS)] {
+    for (since, made) in MADE_HERE {
         if found < since {
-            transaction.execute_batch(tables).map_err(fail)?;
+            transaction.execute_batch(made).map_err(fail)?;
         }
     }
     transaction.pragma_update(None, "user_version", CATALOG_VERSION).map_err(fail)?;

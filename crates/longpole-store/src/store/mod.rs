@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use longpole_model::Run;
+use longpole_model::{Run, TraceId};
 
 use self::catalog::{Catalog, CatalogRow, RowState};
 pub use self::lock_file::EndReason;
@@ -14,6 +14,7 @@ use self::ownership::OwnershipCheck;
 pub use self::recording_writer::RecordingWriter;
 pub use self::stored_recording::{DirectoryIdentity, RecordingState, StoredRecording};
 pub use self::summary_row::SummaryRow;
+pub use self::trace_ids::TraceIds;
 use crate::error::StoreError;
 use crate::files;
 use crate::format_file;
@@ -32,6 +33,7 @@ mod seal;
 mod stored_recording;
 mod summary_row;
 mod tag;
+mod trace_ids;
 
 /// What a server keeps in a store, and the part by which it is known.
 const SERVER_HAS: [&str; 2] = ["node", "tenants"];
@@ -205,6 +207,38 @@ impl Store {
             Some(name) => Ok(name),
             None => self.catalog.tagged(text)?.ok_or_else(|| StoreError::Name { text: text.to_owned() }),
         }
+    }
+
+    /// The same, or the newest recording with spans of the trace whose id the text is.
+    ///
+    /// # Errors
+    ///
+    /// As [`resolve`](Self::resolve).
+    pub fn resolve_or_trace(&self, text: &str) -> Result<RecordingName, StoreError> {
+        let none = match self.resolve(text) {
+            Err(none @ StoreError::Name { .. }) => none,
+            resolved => return resolved,
+        };
+        let Ok(id) = text.parse() else { return Err(none) };
+        self.catalog.with_trace(id, 1)?.first().copied().ok_or(none)
+    }
+
+    /// The newest recordings with spans of this trace, at most `limit`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Catalog`] if the catalog cannot be read.
+    pub fn with_trace(&self, id: TraceId, limit: u32) -> Result<Vec<RecordingName>, StoreError> {
+        self.catalog.with_trace(id, limit)
+    }
+
+    /// The traces by which a recording is found, at most `limit`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Catalog`] if the catalog cannot be read.
+    pub fn traces_of(&self, name: RecordingName, limit: u32) -> Result<Vec<TraceId>, StoreError> {
+        self.catalog.traces_of(name, limit)
     }
 
     /// Gives a recording a name of the user's own, and says which recording had it before.

@@ -9,6 +9,7 @@ use longpole_model::{Loss, LossKind, Recording, Run};
 use super::catalog::RowState;
 use super::lock_file::EndReason;
 use super::summary_row::SummaryRow;
+use super::trace_ids::TraceIds;
 use super::{Store, seal};
 use crate::compact_spans::CompactRecording;
 use crate::error::StoreError;
@@ -118,7 +119,7 @@ impl RecordingWriter {
     /// As [`write`](Self::write) and [`seal`](Self::seal).
     pub fn write_segments(&self, recording: &Recording, summary: &SummaryRow) -> Result<(), StoreError> {
         self.write(recording)?;
-        self.publish(summary)?;
+        self.publish(summary, &TraceIds::of(recording))?;
         self.store.settle_before(self.name);
         if self.log_bytes() <= LEFT_BYTES_MAX { Ok(()) } else { self.store.settle(&self.directory) }
     }
@@ -151,16 +152,16 @@ impl RecordingWriter {
     ///
     /// [`StoreError::Io`] if the segments cannot get their place, [`StoreError::Catalog`] if the row cannot be changed,
     /// [`StoreError::Taken`] or [`StoreError::NotFound`] if the catalog or its row was removed meanwhile.
-    pub fn seal(&self, summary: &SummaryRow) -> Result<(), StoreError> {
-        self.publish(summary)?;
+    pub fn seal(&self, summary: &SummaryRow, traces: &TraceIds) -> Result<(), StoreError> {
+        self.publish(summary, traces)?;
         self.store.settle(&self.directory)
     }
 
-    fn publish(&self, summary: &SummaryRow) -> Result<(), StoreError> {
+    fn publish(&self, summary: &SummaryRow, traces: &TraceIds) -> Result<(), StoreError> {
         // In a file that nobody finds any more it would be sealed, and lost.
         self.store.catalog.check_is_there()?;
         seal::publish(&self.directory)?;
-        self.store.catalog.seal(self.name, RowState::Sealed, summary)
+        self.store.catalog.seal(self.name, RowState::Sealed, summary, traces)
     }
 
     /// Takes it back, as if it had never begun; its number is not given again. For a command that could not be started.

@@ -11,6 +11,7 @@ use longpole_model::Recording;
 use super::catalog::RowState;
 use super::lock_file::EndReason;
 use super::summary_row::SummaryRow;
+use super::trace_ids::TraceIds;
 use super::{Store, lock_file, seal};
 use crate::archive;
 use crate::error::StoreError;
@@ -147,7 +148,7 @@ impl StoredRecording {
         format_file::mend(&self.directory)?;
         seal::write_partial(&self.directory, recording)?;
         seal::publish(&self.directory)?;
-        self.store.catalog.seal(self.name, as_what, summary)?;
+        self.store.catalog.seal(self.name, as_what, summary, &TraceIds::of(recording))?;
         self.store.settle(&self.directory)
     }
 

@@ -59,7 +59,7 @@ pub(crate) struct TraceArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct PushArguments {
-    /// Recording (`r7`, `7`, `last` or a tag)
+    /// Recording (`r7`, `7`, `last`, a tag or a trace id)
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     /// Address of `longpole serve`

@@ -102,7 +102,7 @@ pub(crate) struct CodeArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArguments {
-    /// Recording (`r7`, `7`, `last` or a tag)
+    /// Recording (`r7`, `7`, `last`, a tag or a trace id)
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     #[command(flatten)]

@@ -10,7 +10,7 @@ use super::{Format, values};
 
 #[derive(Debug, Args)]
 pub(crate) struct OpenArguments {
-    /// Recording (`r7`, `7`, `last` or a tag), file (`./up.trace`) or trace of a server (its address)
+    /// Recording (`r7`, `7`, `last`, a tag or a trace id), file (`./up.trace`) or trace of a server (its address)
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     /// Port on 127.0.0.1 (0 = any free port) [default: 4747, or a free one if that is taken]
@@ -25,7 +25,7 @@ pub(crate) struct OpenArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct RecordingArguments {
-    /// Recording (`r7`, `7`, `last` or a tag), file (`./up.trace`) or trace of a server (its address)
+    /// Recording (`r7`, `7`, `last`, a tag or a trace id), file (`./up.trace`) or trace of a server (its address)
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     /// Output format
@@ -44,7 +44,7 @@ pub(crate) struct ShowArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct PolesArguments {
-    /// Recording (`r7`, `7`, `last` or a tag), file (`./up.trace`) or trace of a server (its address)
+    /// Recording (`r7`, `7`, `last`, a tag or a trace id), file (`./up.trace`) or trace of a server (its address)
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     /// Maximum number of rows (0 = all)
@@ -57,7 +57,7 @@ pub(crate) struct PolesArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct TreeArguments {
-    /// Recording (`r7`, `7`, `last` or a tag), file (`./up.trace`) or trace of a server (its address)
+    /// Recording (`r7`, `7`, `last`, a tag or a trace id), file (`./up.trace`) or trace of a server (its address)
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     /// Maximum depth (0 = all)
@@ -73,10 +73,10 @@ pub(crate) struct TreeArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct SpanArguments {
-    /// Handle of a span (`s12`) or of a long pole (`p1`); or a name, for all spans of that name
-    #[arg(value_name = "HANDLE|NAME")]
+    /// Handle of a span (`s12`) or of a long pole (`p1`), or the id of a span; or a name, for all spans of that name
+    #[arg(value_name = "HANDLE|ID|NAME")]
     pub(crate) handle: String,
-    /// Recording (`r7`, `7`, `last` or a tag), file (`./up.trace`) or trace of a server (its address)
+    /// Recording (`r7`, `7`, `last`, a tag or a trace id), file (`./up.trace`) or trace of a server (its address)
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     /// Output format
@@ -124,7 +124,7 @@ impl TimeArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct FlameArguments {
-    /// Recording (`r7`, `7`, `last` or a tag), file (`./up.trace`), or a span or long pole of the last recording (`s12`, `p1`; same as
+    /// Recording (`r7`, `7`, `last`, a tag or a trace id), file (`./up.trace`), or a span or long pole of the last recording (`s12`, `p1`; same as
     /// --span)
     #[arg(default_value = "last")]
     pub(crate) recording: String,
@@ -157,7 +157,7 @@ pub(crate) enum FlameFormat {
 
 #[derive(Debug, Args)]
 pub(crate) struct TopArguments {
-    /// Recording (`r7`, `7`, `last` or a tag), file (`./up.trace`), or a span or long pole of the last recording (`s12`, `p1`; same as
+    /// Recording (`r7`, `7`, `last`, a tag or a trace id), file (`./up.trace`), or a span or long pole of the last recording (`s12`, `p1`; same as
     /// --span)
     #[arg(default_value = "last")]
     pub(crate) recording: String,
@@ -184,7 +184,7 @@ pub(crate) struct FrameArguments {
     /// Handle (`f12`), name or end of a name (`shop::index_words`, `index_words`), or source line (`work.py:23`)
     #[arg(value_name = "HANDLE|NAME|FILE:LINE")]
     pub(crate) handle: String,
-    /// Recording (`r7`, `7`, `last` or a tag), file (`./up.trace`) or trace of a server (its address)
+    /// Recording (`r7`, `7`, `last`, a tag or a trace id), file (`./up.trace`) or trace of a server (its address)
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     /// Show its source with the on-CPU time and the waits of each line
@@ -211,7 +211,7 @@ pub(crate) struct SourceArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ThreadsArguments {
-    /// Recording (`r7`, `7`, `last` or a tag), file (`./up.trace`) or trace of a server (its address)
+    /// Recording (`r7`, `7`, `last`, a tag or a trace id), file (`./up.trace`) or trace of a server (its address)
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     /// Maximum number of threads, most relevant first (0 = all)
@@ -226,7 +226,7 @@ pub(crate) struct ThreadsArguments {
 pub(crate) struct SqlArguments {
     /// SQL query; docs/formats/sql-schema.md lists tables and columns
     pub(crate) query: String,
-    /// Recording (`r7`, `7`, `last` or a tag)
+    /// Recording (`r7`, `7`, `last`, a tag or a trace id)
     #[arg(long, default_value = "last")]
     pub(crate) recording: String,
     /// Time limit of the query

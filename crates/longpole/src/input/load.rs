@@ -23,9 +23,9 @@ pub(crate) fn list(store: &Store) -> Result<Listing, StoreError> {
     Ok(listing)
 }
 
-/// The name of an existing recording: `last` and `7` become `r7`.
+/// The name of an existing recording: `last`, `7` and the id of a trace in it become `r7`.
 pub(crate) fn resolve(store: &Store, text: &str) -> Result<RecordingName> {
-    found(store, text, store.resolve(text).and_then(|name| store.recording(name).map(|_| name)))
+    found(store, text, store.resolve_or_trace(text).and_then(|name| store.recording(name).map(|_| name)))
 }
 
 /// The same for a recording to remove, which need not be readable.
@@ -42,9 +42,10 @@ fn found(store: &Store, text: &str, found: Result<RecordingName, StoreError>) ->
         let (kind, message) = match &error {
             StoreError::Empty { root } => (Kind::NotFound, format!("there is no recording yet in {}", root.display())),
             StoreError::NotFound { name, root } => (Kind::NotFound, format!("there is no recording {name} in {}", root.display())),
-            StoreError::Name { text } => {
-                (Kind::NotFound, format!("there is no recording `{text}`: a recording is named like r7, 7 or last, or by a tag"))
-            }
+            StoreError::Name { text } => (
+                Kind::NotFound,
+                format!("there is no recording `{text}`: a recording is named like r7, 7 or last, by a tag, or by the id of a trace in it"),
+            ),
             _ if error.kind() == ErrorKind::NotFound => (Kind::NotFound, format!("failed to {error}")),
             _ => (Kind::Failed, format!("failed to {error}")),
         };

@@ -1,5 +1,6 @@
 //! Finding the spans that the user named by handle, name or trace, and the failures if there are none.
 
+use longpole_model::SpanId;
 use longpole_recording::view::Chosen;
 use longpole_store::RecordingName;
 
@@ -35,9 +36,9 @@ pub(crate) fn handle_or_name(text: &str) -> Chosen<'_> {
     if is_handle(text) { Chosen::Handle(text) } else { Chosen::Name(text) }
 }
 
-/// Whether it is a handle: `s12`, `p1`, `f3`. No recording has such a name.
+/// Whether it is a handle: `s12`, `p1`, `f3`, or the id of a span. No recording has such a name.
 pub(crate) fn is_handle(text: &str) -> bool {
-    text.parse::<longpole_analysis::Handle>().is_ok()
+    text.parse::<longpole_analysis::Handle>().is_ok() || text.parse::<SpanId>().is_ok()
 }
 
 /// The failure for a handle that does not exist.

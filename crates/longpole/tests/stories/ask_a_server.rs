@@ -1,7 +1,7 @@
 //! Story: somebody at a terminal asks the tracing server of the team, and does not open its page.
 //! Guarantees: services and traces of a server are listed, newest or longest first; the answer of a trace is that of the same spans in a file, by
-//! its id or by the address that a browser shows; every command of a recording takes that address, and import keeps the trace; a recording goes to a server with its code; a server of Jaeger
-//! that has only the first version of the API is read as well; an error names what is no server, no trace or no address.
+//! its id or by the address that a browser shows; every command of a recording takes that address, and import keeps the trace; a recording goes to a server with its code,
+//! and a trace there leads to the recordings that have its code, as a recording leads to its traces; a server of Jaeger that has only the first version of the API is read as well; an error names what is no server, no trace or no address.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -178,5 +178,57 @@ fn a_recording_goes_to_a_server_with_its_code() {
     served.stop();
     let served = Served::start(&sandbox.path("served"));
     assert_eq!(served.jaeger("/api/recordings")["recordings"].as_array().unwrap().len(), 2);
+    served.stop();
+}
+
+/// The services of a team send to its server; a test in CI is recorded with its code as well.
+#[test]
+fn a_trace_leads_to_the_recording_that_has_its_code() {
+    let sandbox = Sandbox::new();
+    let served = Served::start(&sandbox.path("served"));
+    let at = format!("http://localhost:{}", served.port("page"));
+    let collector = format!("http://localhost:{}", served.port("otlp-http"));
+    let store = sandbox.path("own");
+    let exec = [env!("CARGO_BIN_EXE_longpole"), "exec", "-s", "checks", "-n", "count", "--", "sh", "-c"];
+    let counting = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+    let run = longpole(&store)
+        .args(["run", "--to", &at, "--"])
+        .args(exec)
+        .arg(counting)
+        .env("OTEL_EXPORTER_OTLP_ENDPOINT", &collector)
+        .env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
+        .output()
+        .unwrap();
+    assert!(run.status.success() && text(&run).contains("/r/r1"), "{}", text(&run));
+    let found = served.jaeger("/longpole/v1/traces?service=checks");
+    let trace = found["traces"][0]["trace_id"].as_str().unwrap_or_else(|| panic!("{found}"));
+    let recordings = served.jaeger(&format!("/longpole/v1/traces/{trace}/recordings"));
+    assert_eq!(recordings["recordings"][0]["recording"], "r1");
+    assert!(recordings["recordings"][0]["samples"].as_u64() > Some(0), "{recordings}");
+    let traces = served.jaeger("/longpole/v1/recordings/r1/traces");
+    assert_eq!(traces["traces"], json!([{ "trace_id": trace, "spans": 2 }]), "the run is a span of it, too");
+    // A span has other handles in both, and one id.
+    let own: Value =
+        serde_json::from_slice(&longpole(&store).args(["span", "count", "--format", "json"]).output().unwrap().stdout).unwrap();
+    let id = own["span_id"].as_str().unwrap();
+    let there = served.jaeger(&format!("/api/recordings/{trace}/spans/{id}"));
+    assert_eq!((&there["name"], &there["samples"]["with_descendants"]), (&json!("count"), &json!(0)));
+    let recorded = served.jaeger(&format!("/api/recordings/r1/spans/{id}"));
+    assert_eq!((&recorded["name"], &recorded["span_id"]), (&json!("count"), &json!(id)));
+    assert!(recorded["samples"]["with_descendants"].as_u64() > Some(0), "{recorded}");
+    // The page of the trace is that of the spans; where nobody sent them, that of the recording.
+    let page_of = |trace: &str| http::send(served.port("page"), "GET", &format!("/trace/{trace}"), &[], "").unwrap();
+    assert_eq!(page_of(trace).header("location"), Some(&*format!("/r/{trace}")));
+    let alone = longpole(&store).args(["run", "--to", &at, "--"]).args(exec).arg("true").output().unwrap();
+    assert!(alone.status.success(), "{}", text(&alone));
+    let span: Value =
+        serde_json::from_slice(&longpole(&store).args(["span", "count", "--format", "json"]).output().unwrap().stdout).unwrap();
+    let alone = span["trace_id"].as_str().unwrap();
+    assert_eq!(page_of(alone).header("location"), Some("/r/r2"));
+    // In the terminal the id from a log finds both: the recording by the trace, the span by its own.
+    let shown = text(&longpole(&store).args(["span", id, trace]).output().unwrap());
+    assert!(shown.contains("count") && shown.contains("r1"), "{shown}");
+    let none = text(&longpole(&store).args(["show", &"7".repeat(32)]).output().unwrap());
+    assert!(none.contains("by a tag, or by the id of a trace in it"), "{none}");
     served.stop();
 }

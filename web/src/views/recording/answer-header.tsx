@@ -9,6 +9,7 @@ import type { SelectionActions } from '../../state/selection';
 import { Breakable } from '../parts/name';
 import { Notice } from '../parts/notice';
 import { StateBar } from '../parts/state-bar';
+import { Linked } from './linked';
 import css from './recording.module.css';
 import { Why } from './why';
 
@@ -240,6 +241,7 @@ export function AnswerHeader({
         {summary.of !== 'profile' && poles !== undefined && <Sentence pole={pole} summary={summary} />}
         {worthwhile && <Reason pole={pole} poles={poles} actions={actions} />}
         <Facts summary={summary} />
+        <Linked recording={summary.recording} />
         <NotableUsage notable={summary.usage} actions={actions} />
       </div>
       {!isProfile && (

@@ -10,7 +10,7 @@ import { allNotes } from '../../logic/quality';
 import { usePreparedTree, useSpanMarks, useVisibleSpans } from '../../state/derived';
 import { isTrace, shortRecording } from '../../state/kept-trace';
 import { PANEL_SHARE_MAX, PANEL_SHARE_MIN, panelShareAtom } from '../../state/preferences';
-import { frameQuery, polesQuery, summaryQuery, treeQuery } from '../../state/queries';
+import { frameQuery, polesQuery, spanQuery, summaryQuery, treeQuery } from '../../state/queries';
 import { type Selection, useSelection } from '../../state/selection';
 import { useAtom } from '../../state/store';
 import { foldOf, readRange } from '../../state/url';
@@ -165,10 +165,17 @@ function Loaded({ selection, summary }: { readonly selection: Selection; readonl
     if (isNew && window.matchMedia('(max-width: 760px)').matches) panel.current?.scrollIntoView({ block: 'start' });
   }, [search.span]);
 
+  // A link from elsewhere names a span by its id.
+  const linked = useQuery({ ...spanQuery(recording, search.id ?? ''), enabled: search.id !== undefined });
+  const linkedHandle = search.id === undefined ? undefined : linked.data?.handle;
+  useEffect(() => {
+    if (linkedHandle !== undefined) actions.openSpan(linkedHandle);
+  }, [linkedHandle, actions]);
+
   // A link that only names a pole selects the pole's first span.
   useEffect(() => {
-    if (search.span === undefined && pole !== null) actions.openPole(pole);
-  }, [pole, search.span, actions]);
+    if (search.span === undefined && search.id === undefined && pole !== null) actions.openPole(pole);
+  }, [pole, search.span, search.id, actions]);
 
   return (
     <>

@@ -1,7 +1,7 @@
 import { Toggle } from '@base-ui/react/toggle';
 import { ToggleGroup } from '@base-ui/react/toggle-group';
 import { useQuery } from '@tanstack/react-query';
-import { useMemo } from 'react';
+import { type ReactNode, useMemo } from 'react';
 import type { Flame, FlameTime, Pole, Poles, Quality, Span, Summary } from '../../api/types.gen';
 import { at } from '../../base/column';
 import { ratio } from '../../base/math';
@@ -21,6 +21,7 @@ import { StateBar } from '../parts/state-bar';
 import { IconButton } from '../parts/tip';
 import { FlameGraph } from './flame-graph';
 import { FrameCard } from './frame-card';
+import { CodeElsewhere } from './linked';
 import css from './recording.module.css';
 import { SpanDetails } from './span-details';
 import { type HotFrame, TopFrames } from './top-frames';
@@ -60,11 +61,12 @@ function TimeSwitch({ time, onChange }: { readonly time: FlameTime; readonly onC
   );
 }
 
-function NoSamplesBox({ reason }: { readonly reason: NoSamples }) {
+function NoSamplesBox({ reason, children }: { readonly reason: NoSamples; readonly children?: ReactNode }) {
   return (
     <div className={css.noSamples}>
       <strong>{reason.title}</strong>
       <p>{reason.text}</p>
+      {children}
     </div>
   );
 }
@@ -100,6 +102,7 @@ function firstFunction(span: Span, flame: Flame): string | null {
 function Code({
   selection,
   span,
+  spanId,
   spans,
   named,
   noSamples,
@@ -110,6 +113,8 @@ function Code({
   readonly hasTimes?: boolean;
   /** Handle of the span, or of the pole if that is a part of it; null for the whole run. */
   readonly span: string | null;
+  /** Its id, if it is one span. */
+  readonly spanId: string | null;
   /** Number of spans in the recording. */
   readonly spans: number;
   /** Handle of the function that the server names first for the selection. */
@@ -132,7 +137,11 @@ function Code({
         </div>
         {error !== null && <Failure error={error} retry={() => refetch()} />}
         {error === null && flame === undefined && <Skeleton lines={8} label="Loading the flame graph" />}
-        {flame !== undefined && flame.samples === 0 && <NoSamplesBox reason={noSamples(time)} />}
+        {flame !== undefined && flame.samples === 0 && (
+          <NoSamplesBox reason={noSamples(time)}>
+            <CodeElsewhere trace={recording} spanId={spanId} />
+          </NoSamplesBox>
+        )}
         {flame !== undefined && flame.samples > 0 && (
           <FlameGraph
             flame={flame}
@@ -350,6 +359,7 @@ function SpanPanel({
       <Code
         selection={selection}
         span={part?.handle ?? span.handle}
+        spanId={span.spanId}
         spans={summary.spans}
         named={(flame) => (part === null ? firstFunction(span, flame) : (part.topFrames[0]?.handle ?? null))}
         noSamples={(time) =>
@@ -393,6 +403,7 @@ function RunPanel({
       <Code
         selection={selection}
         span={null}
+        spanId={null}
         spans={summary.spans}
         named={() => null}
         noSamples={(time) => whyRunHasNoSamples(summary, notes, time)}

@@ -328,7 +328,7 @@ fn die_behind_step(steps: u32, store: &Store, recording: &Recording) {
         seal::publish(writer.directory()).unwrap();
     }
     if steps >= 3 {
-        store.catalog.seal(writer.name(), RowState::Sealed, &summary(recording)).unwrap();
+        store.catalog.seal(writer.name(), RowState::Sealed, &summary(recording), &TraceIds::default()).unwrap();
     }
 }
 
@@ -395,7 +395,7 @@ fn what_the_future_wrote_is_refused_by_its_version() {
     let catalog = directory.path().join("catalog.sqlite");
     rusqlite::Connection::open(&catalog).unwrap().pragma_update(None, "user_version", 7).unwrap();
     let error = Store::open(directory.path()).unwrap_err();
-    let expected = "it has format 7, and this longpole reads up to 2; a newer longpole can read it";
+    let expected = "it has format 7, and this longpole reads up to 3; a newer longpole can read it";
     assert_eq!(error.to_string(), format!("read the catalog {}: {expected}", catalog.display()));
 }
 
@@ -710,12 +710,29 @@ fn a_tag_names_a_recording_until_it_moves_or_goes() {
 }
 
 #[test]
+fn a_recording_is_found_by_its_traces_until_it_is_removed() {
+    let directory = Directory::new();
+    let recording = ended();
+    let trace = recording.spans[0].trace_id;
+    let first = sealed(directory.path(), &recording).name;
+    let second = sealed(directory.path(), &recording).name;
+    let store = Store::open(directory.path()).unwrap();
+    assert_eq!(store.with_trace(trace, 5).unwrap(), [second, first]);
+    assert_eq!(store.resolve_or_trace(&trace.to_string()).unwrap(), second);
+    assert!(store.traces_of(first, 5).unwrap().contains(&trace));
+    store.remove(second).unwrap();
+    assert_eq!(store.resolve_or_trace(&trace.to_string().to_uppercase()).unwrap(), first);
+    store.remove(first).unwrap();
+    assert_eq!(store.resolve_or_trace(&trace.to_string()).unwrap_err().kind(), ErrorKind::Usage);
+}
+
+#[test]
 fn a_catalog_of_the_first_version_gets_what_it_lacks() {
     let directory = Directory::new();
     let recording = ended();
     sealed(directory.path(), &recording);
     let connection = rusqlite::Connection::open(directory.path().join("catalog.sqlite")).unwrap();
-    connection.execute_batch("DROP TABLE tags; PRAGMA user_version = 1").unwrap();
+    connection.execute_batch("DROP TABLE traces; DROP TABLE tags; PRAGMA user_version = 1").unwrap();
     drop(connection);
     let store = Store::open(directory.path()).unwrap();
     store.tag(RecordingName::new(1), "old").unwrap();
