@@ -87,7 +87,7 @@ async function walk(page, url, shoot) {
 async function walkOtherStates(page, server, shoot) {
   server.services.show(wideMap());
   await page.goto(server.url('/services'));
-  await page.getByText('From the newest 2,000 traces; there are older ones').waitFor();
+  await page.getByText('From the newest 2,000 traces of the last').waitFor();
   expect((await mapOf(page).getByRole('link').count()) > 120, 'boxes or lines are missing');
   await shoot('services-many');
   server.services.show(NO_MAP);

@@ -30,7 +30,7 @@ pub(crate) enum Unfinished {
     #[error("longpole has a bug: it failed to answer this request")]
     Panicked,
     /// It took longer than [`QUERY_TIME_MAX`].
-    #[error("the query took longer than {} s: search a shorter time, one service, or for fewer traces", QUERY_TIME_MAX.as_secs())]
+    #[error("the query took longer than {} s: search a shorter time range, a single service or fewer traces", QUERY_TIME_MAX.as_secs())]
     TimedOut,
     /// Others had all places for [`QUERY_WAIT_MAX`].
     #[error("more than {QUERIES_AT_ONCE_MAX} queries at the same time: try again")]

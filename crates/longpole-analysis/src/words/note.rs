@@ -20,7 +20,8 @@ pub fn note(fact: &Note) -> String {
     let words = match fact {
         Note::Loss(loss) => loss.detail.as_str(),
         Note::WaitsNotSeen { loss, on_path } => {
-            return format!("{}; {} of the critical path is blocked and not sampled", loss.detail, duration(on_path.0));
+            let on_path = duration(on_path.0);
+            return format!("{}; in all, shorter waits included, {on_path} of the critical path is blocked (not sampled)", loss.detail);
         }
         Note::NamesMissing { reason, files } => return names_missing(reason, files),
         Note::UnfinishedRun => "the end of the run is unknown; longpole uses the latest recorded time",
@@ -237,7 +238,7 @@ mod tests {
         ];
         let said = [
             "finished twice",
-            "5 to 20 ms long; 31.0ms of the critical path is blocked and not sampled",
+            "5 to 20 ms long; in all, shorter waits included, 31.0ms of the critical path is blocked (not sampled)",
             "gzip, sort (stripped); their code shows as gzip+0xADDRESS",
             "the end of the run is unknown; longpole uses the latest recorded time",
             "still running when recording stopped; their time counts up to then: sh (pid 1), sh (pid 2), sh (pid 3), sh (pid 4), sh (pid \

@@ -20,9 +20,12 @@ pub fn reason(fact: &Reason<'_>) -> Words {
     let in_sequence = fact.in_sequence.map(|nodes| format!("{nodes} in sequence"));
     let process = fact.outlier_process.as_ref().map(node);
     let outlier = fact.outlier.map(|it| outlier(it, fact.nodes));
-    let nodes: Vec<String> = process.into_iter().chain(outlier).chain(in_sequence).chain(fact.longest.as_ref().map(longest)).collect();
+    let nodes: Vec<String> = process.into_iter().chain(outlier).chain(in_sequence).collect();
     if !nodes.is_empty() {
         words = words.text(format!("{}; ", nodes.join(", ")));
+    }
+    if let Some(it) = &fact.longest {
+        words = words.text(format!("{}; ", longest(it)));
     }
     if let Some(time) = fact.of_own {
         words = words.text(format!("own time {}: ", duration(time.0)));
@@ -47,14 +50,14 @@ fn held_lock(held: &HeldLock<'_>) -> Words {
     }
 }
 
-/// `the longest of 31 of this name (the next takes 31.2ms)`; `the longest of this name and the 8 spans inside it (the next longest takes 13.1ms)` if the others
-/// of the pole's `nodes` are inside it.
+/// `the longest of 31 of this name (the next takes 31.2ms)`; `the longest span of this name and the 8 spans inside it (the next longest takes 13.1ms)` if the
+/// others of the pole's `nodes` are inside it.
 fn outlier(Outlier { of, next }: Outlier, nodes: usize) -> String {
     let next = duration(next.0);
     match nodes {
         0 | 1 => format!("the longest of {of} of this name (the next takes {next})"),
         _ => format!(
-            "the longest of this name and the {} inside it (the next longest takes {next})",
+            "the longest span of this name and the {} inside it (the next longest takes {next})",
             counted((nodes - 1) as u64, "span", "spans")
         ),
     }
@@ -387,7 +390,7 @@ mod tests {
         assert!(one.starts_with("s6 (cc1 big.c …), the longest of 5 of this name"), "{one}");
         assert_eq!(
             said(11),
-            "the longest of this name and the 10 spans inside it (the next longest takes 31.2ms); too short for the sampling rate"
+            "the longest span of this name and the 10 spans inside it (the next longest takes 31.2ms); too short for the sampling rate"
         );
     }
 

@@ -2,6 +2,7 @@
 
 use axum::response::Response;
 use http::header::{HeaderName, HeaderValue, WARNING};
+use longpole_model::units::counted;
 use longpole_model::{Span, TraceId};
 use longpole_store::StoreError;
 use longpole_store::live::LiveStore;
@@ -63,7 +64,7 @@ impl FoundTraces {
         let message = if self.traces.is_empty() {
             format!("failed to {error}")
         } else {
-            format!("no memory for the trace {trace_id} beside those before it: query it by its id")
+            format!("not enough memory for trace {trace_id} in addition to those before it: query it by its id")
         };
         TraceError { trace_id, code: status_of_store(error).as_u16(), message }
     }
@@ -83,8 +84,9 @@ impl FoundTraces {
         }
         let named: Vec<String> = self.missing.iter().take(NAMED_MAX).map(|missing| missing.trace_id.to_string()).collect();
         let rest = if self.missing.len() > NAMED_MAX { " and others" } else { "" };
-        let text =
-            format!("199 longpole \"{} of the traces found are too large and missing: {}{rest}\"", self.missing.len(), named.join(", "));
+        let (one, many) = ("matching trace is missing because it is", "matching traces are missing because they are");
+        let missing = counted(self.missing.len() as u64, one, many);
+        let text = format!("199 longpole \"{missing} too large: {}{rest}\"", named.join(", "));
         HeaderValue::from_bytes(text.as_bytes()).ok().map(|value| (WARNING, value))
     }
 }

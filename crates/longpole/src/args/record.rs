@@ -35,8 +35,8 @@ pub(crate) struct RunArguments {
     #[arg(long, value_enum, default_value_t = EnvInject::Auto)]
     pub(crate) env_inject: EnvInject,
     /// Show the names of functions that these runtimes compile just in time. longpole sets NODE_OPTIONS and JAVA_TOOL_OPTIONS for this.
-    /// The options slow the runtimes down a little, and Java prints them on standard error. Python, Node from 18, and Java 17 and 25
-    /// on x86-64 need no option
+    /// The options slow the runtimes down a little, and Java prints them on standard error. Python, Node 18 to 24, and Java 17 and
+    /// 25 on x86-64 need no option
     #[arg(long, value_enum, value_name = "RUNTIME", value_delimiter = ',')]
     pub(crate) jit: Vec<Jit>,
     /// Before storing anything, remove values whose name or format looks like a credential
@@ -182,7 +182,7 @@ pub(crate) struct ExecArguments {
     /// Span attributes
     #[arg(short, long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = values::pair)]
     pub(crate) attrs: Vec<(String, String)>,
-    /// Command and arguments; `{{traceparent}}` in an argument becomes the traceparent of the span
+    /// Command and arguments; `{{traceparent}}` in an argument becomes the traceparent of the span (if an OTLP endpoint is set)
     #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     pub(crate) argv: Vec<OsString>,
 }

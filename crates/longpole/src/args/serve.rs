@@ -45,17 +45,17 @@ pub(crate) struct ServeArguments {
     /// Keep credentials in spans instead of redacting them
     #[arg(long)]
     pub(crate) keep_credentials: bool,
-    /// Let web pages of this origin send spans; repeat for more
+    /// Let web pages of this origin send spans. May be repeated
     #[arg(
         long = "allow-origin",
         value_name = "ORIGIN",
-        long_help = "Let web pages of this origin send spans, such as https://shop.example or http://localhost:* (repeat for more, * = every page)"
+        long_help = "Let web pages of this origin send spans, such as https://shop.example or http://localhost:* (* = every page). May be repeated"
     )]
     pub(crate) allow_origins: Vec<String>,
     /// Serve the sampling strategies in this file (Jaeger's format) to Jaeger clients; without it, they sample every trace
     #[arg(long, value_name = "FILE")]
     pub(crate) sampling_strategies: Option<PathBuf>,
-    /// Change a port or close it: page=8080, zipkin=off, all=0 (0 = any free port; repeat for more)
+    /// Change a port or close it: page=8080, zipkin=off, all=0 (0 = any free port). May be repeated
     #[arg(long = "port", value_name = "NAME=PORT", value_parser = port, long_help = port_help())]
     pub(crate) ports: Vec<PortSetting>,
 }
@@ -100,5 +100,5 @@ fn port(text: &str) -> Result<PortSetting, String> {
 
 fn port_help() -> String {
     let ports = Door::ALL.map(|door| format!("{} {}", door.name(), door.usual_port())).join(", ");
-    format!("Change a port or close it: page=8080, zipkin=off, all=0 (0 = any free port; repeat for more). The ports are: {ports}")
+    format!("Change a port or close it: page=8080, zipkin=off, all=0 (0 = any free port). May be repeated. The ports are: {ports}")
 }

@@ -17,6 +17,8 @@ use longpole_model::units::duration;
 /// Traces among which the longest are searched: as many as a server sends.
 const LONGEST_OF: usize = 1_500;
 
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// The path of the list.
 const SUMMARIES: &str = "/api/v3/trace-summaries";
 
@@ -54,7 +56,16 @@ fn nothing_found(server: &Server, arguments: &SearchArguments) -> String {
     let conditions = [service.is_some(), operation.is_some(), *errors, min.is_some() || max.is_some()];
     let count = conditions.iter().filter(|is_asked| **is_asked).count() + attributes.len();
     let one_span = if count > 1 { " All conditions must hold for one span." } else { "" };
-    format!("No traces found.{one_span} --since looks further back than {}.", duration(arguments.since.as_nanos() as i64))
+    let further = if arguments.since < DAY { "Use --since 1d" } else { "Use a longer --since" };
+    format!("No traces found in the last {}.{one_span} {further} to look further back.", as_option(arguments.since))
+}
+
+/// A time as the option takes it: `1h`, `90s`.
+fn as_option(time: Duration) -> String {
+    let secs = time.as_secs();
+    let units = [(DAY.as_secs(), "d"), (3_600, "h"), (60, "m"), (1, "s")];
+    let whole = units.into_iter().find(|(unit, _)| time.subsec_nanos() == 0 && secs > 0 && secs.is_multiple_of(*unit));
+    whole.map_or_else(|| duration(time.as_nanos()), |(unit, letter)| format!("{}{letter}", secs / unit))
 }
 
 /// How many traces the server is to send: of the longest nothing is known before.
@@ -116,6 +127,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_time_is_written_as_the_option_takes_it() {
+        let written = [3_600_000, 86_400_000, 5_400_000, 45_000, 1_500].map(|millis| as_option(Duration::from_millis(millis)));
+        assert_eq!(written, ["1h", "1d", "90m", "45s", "1.50s"]);
+    }
 
     #[test]
     fn a_trace_has_its_id_and_its_times() {

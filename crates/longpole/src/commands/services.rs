@@ -43,7 +43,7 @@ pub(crate) fn services(invocation: &Invocation, arguments: &ServicesArguments) -
     match arguments.at.format {
         Format::Json => print_json(&view),
         Format::Text if view.services.is_empty() => {
-            print_line("No spans yet. The page of the server shows how programs send theirs, for each language.")
+            print_line(format!("No spans yet. {} shows how to send them from each language.", arguments.at.at))
         }
         Format::Text => print(&render::traces::services(&view, invocation.style())),
     }

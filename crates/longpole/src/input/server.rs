@@ -211,7 +211,7 @@ pub(crate) fn recording_at(text: &str) -> Option<(Server, RecordingName)> {
 pub(crate) fn contents(address: &str) -> Result<Contents> {
     let Some((server, id)) = trace_at(address) else {
         if recording_at(address).is_some() {
-            let hint = "show, poles and open take it; the commands that need its samples take the recording where it was made";
+            let hint = "only show, poles and open take it; for the others, use the recording on the machine that made it";
             return Err(Failure::new(Kind::Usage, format!("{address} is a recording on a server")).hint(hint).into());
         }
         let hint = "expected the address of a trace, such as http://localhost:16686/trace/TRACE_ID; longpole search lists traces";

@@ -136,7 +136,7 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
     ));
     if let Some((pole, saves)) = of_pole.filter(|_| view.part.is_none()) {
         out.push(format!(
-            "  {} of {} together: {} if they took no time; this one alone:",
+            "  {} of {} together: {} if they took no time; this one by itself:",
             all_words(nodes_words(view, pole.count), pole.count),
             pole.handle,
             range(unit, saves)

@@ -1,11 +1,13 @@
 //! All spans of a name.
 
+use longpole_analysis::tree::forest::RUN_SERVICE;
 use longpole_analysis::tree::labels::method_of_call;
 use longpole_model::units::{TimeUnit, count, counted, duration, percent, range};
 use longpole_recording::view;
 
 use super::command::fit_command;
 use super::functions::frame_rows;
+use super::service::{named_service, service_column};
 use super::span::{OWN_WAITS, OWN_WAITS_OF_PROCESSES};
 use super::states::{UNACCOUNTED, UNSEEN, how_known, state_rows};
 use super::waits::waits_section;
@@ -20,15 +22,16 @@ const SPANS_SHOWN: usize = 10;
 const LIST_INDENT: usize = 25;
 
 pub(crate) fn spans(view: &view::SpansView, sees_cpus: bool, style: Style) -> Screen {
-    let services = fit(&view.services.join(", "), 30);
+    let services: Vec<&str> = view.services.iter().map(|service| named_service(service)).filter(|service| !service.is_empty()).collect();
+    let services = service_column(&fit(&services.join(", "), 30));
     let title = style.strong(&format!("{} ×{}", fit(&view.name, 60), count(view.count)));
-    let mut out = vec![format!("{title}  {}  {}", style.faint(&services), style.faint(&view.recording))];
+    let mut out = vec![format!("{title}{}  {}", style.faint(&services), style.faint(&view.recording))];
     let lengths = &view.durations;
     let unit = TimeUnit::of(lengths.max_nanos);
     out.push(format!(
         "{} in total{}; {} to {} each, median {}",
         duration(lengths.sum_nanos),
-        if view.outermost < view.count { ", without those inside others of them" } else { "" },
+        if view.outermost < view.count { ", counting nested ones once" } else { "" },
         unit.show(lengths.min_nanos),
         unit.show(lengths.max_nanos),
         unit.show(lengths.median_nanos)
@@ -59,8 +62,10 @@ pub(crate) fn spans(view: &view::SpansView, sees_cpus: bool, style: Style) -> Sc
         view::EvidenceView::Declared => "certain",
         view::EvidenceView::Inferred => "inferred",
     };
+    let has_command = view.are_processes && view.spans.iter().any(|span| span.service == RUN_SERVICE);
+    let of_command = if has_command { " (of the command itself, only its own time)" } else { "" };
     out.push(format!("{} (their dependencies are {known})", style.strong("SAVES")));
-    out.push(format!("  if all took no time         {}", range(unit, view.savings.saves_if_zero_nanos)));
+    out.push(format!("  if all took no time         {}{of_command}", range(unit, view.savings.saves_if_zero_nanos)));
     out.push(format!("  if all 2× faster            {}", range(unit, view.savings.saves_if_half_nanos)));
     out.push(format!("  if their own time were zero {}", range(unit, view.savings.saves_own_nanos)));
     out.push(format!("  own time on the path       {}", duration(view.savings.on_path_nanos)));
@@ -108,9 +113,9 @@ fn nouns(view: &view::SpansView) -> (&'static str, &'static str) {
 
 /// The spans that the states are of.
 fn whose(view: &view::SpansView) -> String {
-    let (one, many) = nouns(view);
+    let (_, many) = nouns(view);
     if view.outermost < view.count {
-        format!("the {} together, without those inside others of them", counted(view.outermost, one, many))
+        format!("the outermost of these {many} ({} of {})", count(view.outermost), count(view.count))
     } else {
         format!("all {many} together")
     }

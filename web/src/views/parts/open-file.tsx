@@ -84,7 +84,7 @@ export function OpenFileButton() {
       <button
         type="button"
         className={parts.button}
-        title="A trace of OpenTelemetry, Jaeger, Zipkin, Chrome or AppDash, a pprof or folded-stack profile, a .lpole recording: it becomes a recording here. You can also drop it on the page."
+        title="Open a trace (OpenTelemetry, Jaeger, Zipkin, AppDash), a profile (OpenTelemetry, pprof, folded stacks) or a .lpole recording; the server keeps it as a recording. You can also drop the file on the page."
         onClick={() => input.current?.click()}
       >
         Open a file…

@@ -45,7 +45,7 @@ const KEYS: readonly { readonly title: string; readonly keys: readonly (readonly
       [['Ctrl', 'wheel'], 'zoom at the pointer'],
       [['Shift', 'wheel'], 'earlier, later'],
       [['drag on the ruler'], 'zoom to a range'],
-      [['.', ','], 'next, previous span that was found, has the selected function, or is of a long pole'],
+      [['.', ','], 'next, previous match of the search, span with the selected function, or long pole'],
     ],
   },
   {

@@ -85,7 +85,7 @@ export function FindBox({
           className={parts.button}
           pressed={found.isOnly}
           onPressedChange={actions.showOnlyFound}
-          title="hide the other rows, except those that these are in"
+          title="show only these rows and their ancestors"
         >
           only these
         </Toggle>

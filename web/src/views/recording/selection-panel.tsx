@@ -209,7 +209,7 @@ function Savings({ span, pole, spans }: { readonly span: Span; readonly pole: Po
           ? 'Speeding up this operation would not shorten this run: parallel work takes as long.'
           : evidenceInWords(savings)}
         {ofPole !== null && ofSeveral !== null ? ` These numbers are of all ${ofSeveral} of ${ofPole.handle} together.` : ''}
-        {group !== null && ` This one alone saves ${formatRange(span.savings.savesIfZeroNanos)}.`}
+        {group !== null && ` This one by itself saves ${formatRange(span.savings.savesIfZeroNanos)}.`}
         {part !== null &&
           ` Removing all of ${span.name}’s ${span.isRun ? 'own ' : ''}time would save ${formatRange(span.isRun ? span.savings.savesOwnNanos : span.savings.savesIfZeroNanos)}.`}
       </p>
@@ -355,7 +355,7 @@ function SpanPanel({
           </>
         )}
       </section>
-      <Waits waits={span.waits} />
+      <Waits waits={span.waits} isProcess={span.isProcess} />
       <Code
         selection={selection}
         span={part?.handle ?? span.handle}

@@ -10,12 +10,13 @@ import css from './recording.module.css';
  * A span's own waits: duration, kind, system call, and the waiting function of the program; first those that held it up, then those of other
  * threads of a process.
  */
-export function Waits({ waits }: { readonly waits: Span['waits'] }) {
+export function Waits({ waits, isProcess }: { readonly waits: Span['waits']; readonly isProcess: boolean }) {
   const heldUp = waits.filter((wait) => !wait.inOtherThreads);
   const ofOthers = waits.filter((wait) => wait.inOtherThreads);
+  const children = isProcess ? 'its children' : 'child spans';
   return (
     <>
-      <WaitsTable title="Waits" which="in its own time, outside child spans, longest first" waits={heldUp} />
+      <WaitsTable title="Waits" which={`in its own time, outside ${children}, longest first`} waits={heldUp} />
       <WaitsTable
         title="Waits in other threads meanwhile"
         which="the operation did not wait for them; time in which several threads waited counts once; longest first"

@@ -39,7 +39,7 @@ export function First() {
         ))}
       </ol>
       <p>{chosen?.note}</p>
-      {server?.needsToken === true && <p>TOKEN is a token of the server’s token file that may send.</p>}
+      {server?.needsToken === true && <p>Replace TOKEN with a token from the server’s token file that allows sending.</p>}
       <p>
         OTLP over gRPC goes to port {server?.otlpGrpcPort ?? 4317}, Zipkin’s spans to{' '}
         <code>

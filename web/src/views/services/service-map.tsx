@@ -246,7 +246,7 @@ export function ServiceMapPicture({ map }: { readonly map: ServiceMap }) {
       </div>
       {layout.omitted > 0 && (
         <p className={css.omitted}>
-          Drawn are the {formatCount(layout.boxes.length)} services with the most requests; the table has {formatCount(layout.omitted)}{' '}
+          The map shows the {formatCount(layout.boxes.length)} services with the most requests; the table has {formatCount(layout.omitted)}{' '}
           more.
         </p>
       )}

@@ -101,14 +101,13 @@ export function ServicesPage() {
         {map !== undefined && map.traces > 0 && <ServiceMapPicture map={map} />}
         {map !== undefined && map.traces > 0 && map.calls.length === 0 && (
           <p className={css.note}>
-            No span of one service has a parent of another: either these services do not call each other, or they do not pass{' '}
+            No span has a parent in another service: either these services do not call each other, or they do not pass{' '}
             <code>traceparent</code> on.
           </p>
         )}
         {map?.truncated === true && (
           <p className={css.note}>
-            From the newest {formatCount(map.traces)} traces; there are older ones in the {rangeInWords(range)}. A shorter time has all of
-            its traces.
+            From the newest {formatCount(map.traces)} traces of the {rangeInWords(range)}. Choose a shorter time to include all traces.
           </p>
         )}
         <div className={list.list}>

@@ -41,7 +41,7 @@ pub(crate) fn serve(invocation: &Invocation, arguments: &ServeArguments) -> Resu
         None => loopback(),
         Some(address) if address.is_loopback() || arguments.insecure || arguments.token_file.is_some() => vec![address],
         Some(address) => bail!(
-            "at {address} everybody who reaches this machine could send and read spans: add --token-file FILE, add --insecure if only trusted \
+            "at {address} anyone who can reach this machine could send and read spans: add --token-file FILE, add --insecure if only trusted \
              machines can, or leave out --listen"
         ),
     };
@@ -173,7 +173,7 @@ fn greet(server: &Server, root: &str, arguments: &ServeArguments) -> Result<()> 
             format!("anyone with a token from {}; tokens travel unencrypted unless a TLS proxy is in front", file.display())
         }
         (None, true) => "every user of this machine can send and read".to_owned(),
-        (None, false) => "everybody who reaches these ports can send and read".to_owned(),
+        (None, false) => "anyone who can reach these ports can send and read".to_owned(),
     };
     print_line(format!("  {:<20}  {access}", "access"))?;
     if let Some(config) = &arguments.config {
