@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use longpole_analysis::Report;
 use longpole_analysis::link::samples;
-use longpole_analysis::report::FlameTime;
+use longpole_analysis::report::{Excerpt, FlameTime};
 use longpole_model::stack::{LocationKind, Runtime};
 use longpole_model::{
     ContextRecord, Frame, Location, LocationId, Monotonic, NodeId, Recording, Sample, Span, SpanId, Stack, StackId, TimeRange, TraceId,
@@ -95,7 +95,7 @@ pub(crate) fn measure() -> Result<()> {
     timed("the answer", start)?;
     let flame = |name: &str, roots: Option<&[NodeId]>| -> Result<()> {
         let start = Instant::now();
-        let flame = black_box(report.flame(roots, FlameTime::OnCpu));
+        let flame = black_box(report.flame(roots, FlameTime::OnCpu, Excerpt::default()));
         timed(&format!("{name}, {} boxes", flame.tree.len()), start)
     };
     flame("first flame graph", None)?;

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use longpole_analysis::code::call_tree::CallTree;
 use longpole_analysis::link::samples;
 use longpole_analysis::pulumi::opentracing_bridge;
-use longpole_analysis::report::FlameTime;
 use longpole_analysis::report::diff::Diff;
+use longpole_analysis::report::{Excerpt, FlameTime};
 use longpole_analysis::schedule::saving::{Change, Saving};
 use longpole_analysis::tree::forest::{Forest, Node, NodeSource};
 use longpole_analysis::{Report, words};
@@ -213,7 +213,7 @@ proptest! {
         let counts = report.link_counts(report.all_samples());
         prop_assert_eq!(counts.record + counts.inferred + counts.ambiguous + counts.none, report.recording().samples.len() as u64);
         let weight: u64 = report.recording().samples.iter().map(|s| s.weight_nanos).sum();
-        check_tree(&report.flame(None, FlameTime::OnCpu).tree, weight, report.recording().samples.len() as u64);
+        check_tree(&report.flame(None, FlameTime::OnCpu, Excerpt::default()).tree, weight, report.recording().samples.len() as u64);
         for (f, function) in report.functions().list.enumerated() {
             prop_assert!(function.weight.self_time <= function.weight.total && function.weight.total.0 <= weight);
             let nodes = report.nodes_with(f);
@@ -415,7 +415,7 @@ fn a_hundred_thousand_children_are_nothing_special() {
 fn a_stack_of_ten_thousand_frames_is_nothing_special() {
     let stack: Vec<String> = (0..10_000).map(|i| format!("f{i}")).collect();
     let recording = text::parse(&format!("run x 0..9ms\nsample 1ms {}\n", stack.join(";"))).expect("the notation");
-    assert_eq!(Report::new(recording).flame(None, FlameTime::OnCpu).tree.len(), 10_001);
+    assert_eq!(Report::new(recording).flame(None, FlameTime::OnCpu, Excerpt::default()).tree.len(), 10_001);
 }
 
 #[test]

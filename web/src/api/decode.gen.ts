@@ -41,6 +41,8 @@ import {
   type FrameSpan,
   type Growth,
   type Kept,
+  type Lane,
+  type Lanes,
   type Limit,
   type Line,
   type Link,
@@ -91,6 +93,7 @@ import {
   type Status,
   type Summary,
   type Thread,
+  type ThreadFunction,
   type Threads,
   type TopFrame,
   type TraceRow,
@@ -462,6 +465,7 @@ function thread(cursor: Cursor): Thread {
     blockedUnseenNanos: cursor.field('blocked_unseen_nanos').nanos(),
     waitedFor: cursor.field('waited_for').list(waitedFor),
     samples: cursor.field('samples').count(),
+    function: cursor.field('function').orNull(threadFunction),
     rank: cursor.field('rank').count(),
     pole: cursor.field('pole').orNull((c) => c.string()),
     poles: cursor.field('poles').list((c) => c.string()),
@@ -476,6 +480,14 @@ function waitedFor(cursor: Cursor): WaitedFor {
     name: cursor.field('name').orNull((c) => c.string()),
     relation: cursor.field('relation').oneOf(EVERY_RELATION),
     evidence: cursor.field('evidence').oneOf(EVERY_BLOCKER_EVIDENCE),
+    nanos: cursor.field('nanos').nanos(),
+  };
+}
+
+function threadFunction(cursor: Cursor): ThreadFunction {
+  return {
+    handle: cursor.field('handle').string(),
+    function: cursor.field('function').string(),
     nanos: cursor.field('nanos').nanos(),
   };
 }
@@ -760,6 +772,9 @@ function flame(cursor: Cursor): Flame {
     partOf: cursor.field('part_of').orNull(partOf),
     name: cursor.field('name').orNull((c) => c.string()),
     traceId: cursor.field('trace_id').orNull((c) => c.string()),
+    fromNanos: cursor.field('from_nanos').orNull((c) => c.nanos()),
+    toNanos: cursor.field('to_nanos').orNull((c) => c.nanos()),
+    tid: cursor.field('tid').orNull((c) => c.count()),
     title: cursor.field('title').string(),
     time: cursor.field('time').oneOf(EVERY_FLAME_TIME),
     samples: cursor.field('samples').count(),
@@ -885,7 +900,35 @@ function sourceLine(cursor: Cursor): SourceLine {
 function threads(cursor: Cursor): Threads {
   return {
     recording: cursor.field('recording').string(),
+    fromNanos: cursor.field('from_nanos').orNull((c) => c.nanos()),
+    toNanos: cursor.field('to_nanos').orNull((c) => c.nanos()),
     threads: cursor.field('threads').list(thread),
+  };
+}
+
+function lanes(cursor: Cursor): Lanes {
+  return {
+    recording: cursor.field('recording').string(),
+    fromNanos: cursor.field('from_nanos').nanos(),
+    toNanos: cursor.field('to_nanos').nanos(),
+    bins: cursor.field('bins').count(),
+    states: cursor.field('states').list((c) => c.string()),
+    threads: cursor.field('threads').list(lane),
+    truncated: cursor.field('truncated').count(),
+  };
+}
+
+function lane(cursor: Cursor): Lane {
+  return {
+    pid: cursor.field('pid').count(),
+    process: cursor.field('process').string(),
+    tid: cursor.field('tid').count(),
+    name: cursor.field('name').string(),
+    entry: cursor.field('entry').orNull((c) => c.string()),
+    isExact: cursor.field('is_exact').boolean(),
+    onCpu: cursor.field('on_cpu').list((c) => c.count()),
+    runnable: cursor.field('runnable').list((c) => c.count()),
+    rest: cursor.field('rest').list((c) => c.nanos()),
   };
 }
 
@@ -1048,6 +1091,8 @@ export const decodeFrame = (document: unknown): Frame => frame(new Cursor(docume
 export const decodeSource = (document: unknown): Source => source(new Cursor(document, 'source'));
 
 export const decodeThreads = (document: unknown): Threads => threads(new Cursor(document, 'threads'));
+
+export const decodeLanes = (document: unknown): Lanes => lanes(new Cursor(document, 'lanes'));
 
 export const decodeProcesses = (document: unknown): Processes => processes(new Cursor(document, 'processes'));
 

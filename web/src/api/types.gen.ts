@@ -607,6 +607,8 @@ export interface Thread {
   readonly waitedFor: readonly WaitedFor[];
   /** Samples. */
   readonly samples: number;
+  /** The function to name for these samples; null for a thread behind the first 20, for fewer than 5 samples, and if they are spread over many functions. */
+  readonly function: ThreadFunction | null;
   /** Its place in the order in which threads matter, which a cut list keeps the first of: in turns those with the most time in poles, on CPUs, waiting for locks, and with the longest waits. */
   readonly rank: number;
   /** Handle of the pole in which it spends most time. */
@@ -630,6 +632,16 @@ export interface WaitedFor {
   /** How longpole knows the thread. */
   readonly evidence: BlockerEvidence;
   /** For how long. */
+  readonly nanos: Nanos;
+}
+
+/** A function that a thread ran. */
+export interface ThreadFunction {
+  /** Handle, such as `f12`. */
+  readonly handle: string;
+  /** Name for people. */
+  readonly function: string;
+  /** Time of the samples with it. */
   readonly nanos: Nanos;
 }
 
@@ -1053,6 +1065,12 @@ export interface Flame {
   readonly name: string | null;
   /** Id of the requested trace. */
   readonly traceId: string | null;
+  /** The range of time that it is limited to, from the start of the run; null for all of it. */
+  readonly fromNanos: Nanos | null;
+  /** The end of that range. */
+  readonly toNanos: Nanos | null;
+  /** The thread that it is limited to; null for all of them. */
+  readonly tid: number | null;
   /** What it shows, for people. */
   readonly title: string;
   /** Which time it shows. */
@@ -1261,8 +1279,52 @@ export interface SourceLine {
 export interface Threads {
   /** Name of the recording, such as `r7`. */
   readonly recording: string;
+  /** The range of time that it is limited to, from the start of the run; null for all of it. Then all times and samples of a thread are of the range, `rank` is its place in the list, poles are of the whole run, and `waited_for` is empty. */
+  readonly fromNanos: Nanos | null;
+  /** The end of that range. */
+  readonly toNanos: Nanos | null;
   /** Threads, those with the most time on CPUs first. */
   readonly threads: readonly Thread[];
+}
+
+/** Threads over a range of time, in equal pieces. */
+export interface Lanes {
+  /** Name of the recording, such as `r7`. */
+  readonly recording: string;
+  /** The start of the range, from the start of the run. */
+  readonly fromNanos: Nanos;
+  /** Its end. */
+  readonly toNanos: Nanos;
+  /** Pieces that it has. */
+  readonly bins: number;
+  /** States that a lane names by their place here: kinds of waits, `unseen` for blocked and not sampled. */
+  readonly states: readonly string[];
+  /** Threads, the most important first. */
+  readonly threads: readonly Lane[];
+  /** Threads of the range that the limit leaves out. */
+  readonly truncated: number;
+}
+
+/** One thread. */
+export interface Lane {
+  /** Process. */
+  readonly pid: number;
+  /** Name of the process. */
+  readonly process: string;
+  /** Thread. */
+  readonly tid: number;
+  /** Name of the thread. */
+  readonly name: string;
+  /** The outermost function of the program in it; null for main threads. */
+  readonly entry: string | null;
+  /** Whether switch records tell; if not, samples do, and waits are unknown. */
+  readonly isExact: boolean;
+  /** For each piece the share of it on a CPU, in per mille. */
+  readonly onCpu: readonly number[];
+  /** For each piece the share in which it was ready to run, in per mille. */
+  readonly runnable: readonly number[];
+  /** For each piece what takes most of its rest: a place in `states`; -1 where the thread did not live, or nothing is known. */
+  readonly rest: readonly Nanos[];
 }
 
 /** The processes of a recording. */

@@ -4,7 +4,7 @@ use longpole_model::{FunctionId, SampleId, StackId, WaitId};
 
 use crate::code::functions::{Frames, FunctionWeight, LineWeight};
 use crate::code::named::{self, Named};
-use crate::report::Report;
+use crate::report::{CutWait, Report};
 
 impl Report {
     /// All samples of the recording.
@@ -21,11 +21,6 @@ impl Report {
         samples.map(|s| &self.recording.samples[s]).map(|s| (s.stack, s.weight_nanos))
     }
 
-    /// The stacks of these waits, as far as they are known, each with how long it was.
-    pub(super) fn stacks_of_waits(&self, waits: impl Iterator<Item = WaitId>) -> Vec<(StackId, u64)> {
-        waits.map(|wait| &self.recording.waits[wait]).filter_map(|wait| Some((wait.stack?, wait.nanos()))).collect()
-    }
-
     /// The functions of these samples: first the one to name (see [`Report::named`]), then by self weight. Those that only start and
     /// call what is in the samples are left out.
     pub fn top_functions(&self, samples: &[SampleId]) -> Vec<FunctionWeight> {
@@ -40,9 +35,8 @@ impl Report {
 
     /// The functions of these samples and waits, by self weight, then by total. A wait is in itself in the function of the program that
     /// waits, not in the call of a library or of the system that it waits by.
-    pub fn weigh(&self, samples: &[SampleId], waits: &[WaitId], frames: Frames) -> Vec<FunctionWeight> {
-        let waits = self.stacks_of_waits(waits.iter().copied());
-        self.functions.weigh_all(&self.recording, self.stacks(samples.iter().copied()), waits.into_iter(), frames)
+    pub fn weigh(&self, samples: &[SampleId], waits: &[CutWait], frames: Frames) -> Vec<FunctionWeight> {
+        self.functions.weigh_all(&self.recording, self.stacks(samples.iter().copied()), self.stacks_of_waits(waits), frames)
     }
 
     /// The functions of the whole recording, by self weight, then by total.
@@ -51,14 +45,13 @@ impl Report {
     }
 
     /// What lies on the lines of these functions in these samples and waits, most first.
-    pub fn lines(&self, functions: &[FunctionId], samples: &[SampleId], waits: &[WaitId]) -> Vec<Vec<LineWeight>> {
-        let waits = self.stacks_of_waits(waits.iter().copied());
-        self.functions.weigh_lines(&self.recording, functions, self.stacks(samples.iter().copied()), waits.into_iter())
+    pub fn lines(&self, functions: &[FunctionId], samples: &[SampleId], waits: &[CutWait]) -> Vec<Vec<LineWeight>> {
+        self.functions.weigh_lines(&self.recording, functions, self.stacks(samples.iter().copied()), self.stacks_of_waits(waits))
     }
 
     /// What lies on the lines of a function in the whole recording, most first.
     pub fn lines_of(&self, function: FunctionId) -> Vec<LineWeight> {
-        let (samples, waits): (Vec<SampleId>, Vec<WaitId>) = (self.all_samples().collect(), self.all_waits().collect());
+        let (samples, waits): (Vec<SampleId>, Vec<CutWait>) = (self.all_samples().collect(), self.uncut(self.all_waits()));
         self.lines(&[function], &samples, &waits).pop().unwrap_or_default()
     }
 
@@ -67,7 +60,7 @@ impl Report {
         let is_file = |path: &str| path.strip_suffix(file).is_some_and(|folder| folder.is_empty() || folder.ends_with('/'));
         let of_file = |&function: &FunctionId| is_file(&self.functions.list[function].file);
         let in_file: Vec<FunctionId> = self.functions.list.ids().filter(of_file).collect();
-        let (samples, waits): (Vec<SampleId>, Vec<WaitId>) = (self.all_samples().collect(), self.all_waits().collect());
+        let (samples, waits): (Vec<SampleId>, Vec<CutWait>) = (self.all_samples().collect(), self.uncut(self.all_waits()));
         let lines = self.lines(&in_file, &samples, &waits);
         let has_line = |lines: &Vec<LineWeight>| lines.iter().any(|it| it.line == line);
         in_file.into_iter().zip(lines).filter(|(_, lines)| has_line(lines)).map(|(function, _)| function).collect()

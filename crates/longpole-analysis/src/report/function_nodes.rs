@@ -162,7 +162,7 @@ mod tests {
     use longpole_model::{Id, NodeId, SampleId, text};
 
     use crate::Report;
-    use crate::report::FlameTime;
+    use crate::report::{Excerpt, FlameTime};
 
     fn report(text: &str) -> Report {
         Report::new(text::parse(text).unwrap())
@@ -201,7 +201,7 @@ sample 80ms x10 pid 1 [c] main;io
 sample 99.5ms   pid 9 [~] other
 ",
         );
-        let a = report.flame(Some(&[NodeId::at(1)]), FlameTime::OnCpu);
+        let a = report.flame(Some(&[NodeId::at(1)]), FlameTime::OnCpu, Excerpt::default());
         assert_eq!((a.tree.samples, a.links.record, a.few_samples()), (24, 24, false));
         let functions = &report.functions().list;
         let names = |samples: &[SampleId]| -> Vec<&str> {

@@ -8,6 +8,7 @@ pub mod code;
 mod code_poles;
 mod concurrency;
 pub mod diff;
+mod excerpt;
 pub mod flame;
 mod forest;
 pub mod function_nodes;
@@ -35,6 +36,7 @@ use std::sync::OnceLock;
 use longpole_model::fast_hash::{FastMap, FastState};
 use longpole_model::{CaptureMode, IdVec, Nanos, NodeId, PoleId, ProcessRow, Recording, SampleId, SpanOutline, ThreadKey, Timestamp};
 
+pub use self::excerpt::{CutWait, Excerpt};
 pub use self::flame::{FEW_SAMPLES, Flame, FlameTime};
 pub use self::handle::{Handle, HandleError};
 use crate::code::functions::Functions;
@@ -89,6 +91,8 @@ pub struct Report {
     /// All threads of a run without spans.
     pub(crate) run_graph: Option<ThreadGraph>,
     samples_of_threads: OnceLock<HashMap<ThreadKey, Vec<SampleId>>>,
+    /// Places of threads in the recording, the most important first.
+    thread_ranks: OnceLock<Vec<usize>>,
     /// The function that each thread begins with, by process and thread.
     entries: ThreadEntries,
     path_states: States,
@@ -192,6 +196,7 @@ impl Report {
             graphs,
             run_graph,
             samples_of_threads: OnceLock::new(),
+            thread_ranks: OnceLock::new(),
             entries: ThreadEntries::default(),
             path_states: States::default(),
             no_cover: Cover::default(),

@@ -41,7 +41,7 @@ pub(super) type Told = (Doing, Option<StackId>);
 
 impl Report {
     /// The samples of a thread, by time.
-    pub(super) fn samples_of_thread(&self, thread: ThreadKey) -> &[SampleId] {
+    pub fn samples_of_thread(&self, thread: ThreadKey) -> &[SampleId] {
         let by_thread = self.samples_of_threads.get_or_init(|| {
             let mut by_thread: HashMap<ThreadKey, Vec<SampleId>> = HashMap::new();
             for sample in self.all_samples() {

@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
-use longpole_model::{FunctionId, IdVec, PoleId, StackId, ThreadKey, UnsignedNanos, WaitKind};
+use longpole_model::{FunctionId, IdVec, Nanos, PoleId, SampleId, StackId, Thread, ThreadKey, UnsignedNanos, WaitKind};
 
+use crate::intervals;
 use crate::report::Report;
 use crate::schedule::poles::{PartKind, Pole};
+use crate::time::lanes::{Lane, LaneBins};
 use crate::time::threads::{self, Importance, ThreadLife};
 
 /// What of a process is in a pole: all of it, or a part.
@@ -87,6 +89,55 @@ impl Report {
             }
         }
         threads::importance(&self.recording, self.waits.idle(), lives, &in_pole)
+    }
+
+    /// The threads that lived in a range of time, with what they did in it, those with the most time on a CPU first.
+    pub fn lives_in(&self, (from, to): (Nanos, Nanos)) -> Vec<ThreadLife> {
+        let origin = self.origin();
+        threads::lives_in(&self.recording, (origin.plus_nanos(from.0), origin.plus_nanos(to.0)))
+    }
+
+    /// What threads did in a range of time, in `bins` equal pieces: of those that lived in it the first `limit` by how much they matter, and
+    /// how many the limit leaves out.
+    pub fn lanes(&self, range: (Nanos, Nanos), bins: usize, limit: usize) -> (Vec<Lane>, usize) {
+        let recording = &self.recording;
+        let life = |thread: &Thread| Some((self.offset(thread.start)?, thread.end.and_then(|end| self.offset(end)).unwrap_or(range.1)));
+        let mut shown: Vec<(usize, usize, (Nanos, Nanos))> = Vec::new();
+        for (rank, &thread) in self.threads_by_rank().iter().enumerate() {
+            let lived = life(&recording.threads[thread]).and_then(|life| intervals::clip(life, range));
+            shown.extend(lived.map(|lived| (rank, thread, lived)));
+        }
+        let left_out = shown.len().saturating_sub(limit);
+        shown.truncate(limit);
+        let lane = |(_, thread, lived): (usize, usize, (Nanos, Nanos))| {
+            let key = recording.threads[thread].thread();
+            let mut sums = LaneBins::new(range, bins);
+            let pieces = self.timelines.pieces_of_thread(key, lived);
+            for piece in pieces.iter().flatten() {
+                sums.add(*piece);
+            }
+            if pieces.is_none() {
+                let samples = self.samples_of_thread(key);
+                let at = |sample: SampleId| self.sample_offsets[sample];
+                let first = samples.partition_point(|&sample| at(sample) < lived.0);
+                for &sample in samples[first..].iter().take_while(|&&sample| at(sample) < lived.1) {
+                    sums.add_sample(at(sample), Nanos::from_u64(recording.samples[sample].weight_nanos));
+                }
+            }
+            sums.lane(thread, pieces.is_some())
+        };
+        (shown.into_iter().map(lane).collect(), left_out)
+    }
+
+    /// The places of threads in the recording, the most important first.
+    fn threads_by_rank(&self) -> &[usize] {
+        self.thread_ranks.get_or_init(|| {
+            let lives = threads::lives(&self.recording);
+            let importance = self.importance_of_threads(&lives);
+            let mut ranked: Vec<(usize, usize)> = importance.iter().zip(&lives).map(|(about, life)| (about.rank, life.thread)).collect();
+            ranked.sort_unstable();
+            ranked.into_iter().map(|(_, thread)| thread).collect()
+        })
     }
 }
 

@@ -4,6 +4,7 @@ pub(crate) mod activity;
 pub mod blocked_by;
 pub mod blockers;
 pub mod callees;
+pub mod lanes;
 pub mod parallelism;
 pub mod sampling_coverage;
 pub(crate) mod short_waits;

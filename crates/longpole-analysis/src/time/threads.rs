@@ -10,9 +10,9 @@
 
 use std::collections::HashMap;
 
-use longpole_model::{IdVec, Monotonic, PoleId, Recording, ThreadKey, UnsignedNanos, Wait, WaitId, WaitKind};
+use longpole_model::{IdVec, Monotonic, PoleId, Recording, ThreadKey, Timestamp, UnsignedNanos, Wait, WaitId, WaitKind};
 
-use crate::window;
+use crate::{intervals, window};
 
 /// Poles whose threads are looked for.
 pub const POLES_MAX: usize = 16;
@@ -134,6 +134,24 @@ pub(crate) fn importance(
 
 /// The threads of a recording, those with the most time on a CPU first.
 pub fn lives(recording: &Recording) -> Vec<ThreadLife> {
+    lives_between(recording, None)
+}
+
+/// The threads that lived in a range of time, with what they did in it. Where switch records are missing, samples give the time on CPUs.
+pub fn lives_in(recording: &Recording, range: (Timestamp, Timestamp)) -> Vec<ThreadLife> {
+    let mut lives = lives_between(recording, Some(range));
+    lives.retain(|life| life.nanos > UnsignedNanos::ZERO);
+    lives
+}
+
+fn lives_between(recording: &Recording, range: Option<(Timestamp, Timestamp)>) -> Vec<ThreadLife> {
+    let within = |start: Monotonic, end: Monotonic| match range {
+        None => between(start, end),
+        Some(range) => {
+            let time = recording.clock.to_unix(start).zip(recording.clock.to_unix(end)).and_then(|time| intervals::clip(time, range));
+            time.map_or(UnsignedNanos::ZERO, |(from, to)| UnsignedNanos(to.nanos_since(from).max(0).cast_unsigned()))
+        }
+    };
     let mut threads: HashMap<ThreadKey, Vec<usize>> = HashMap::new();
     for (i, thread) in recording.threads.iter().enumerate() {
         threads.entry(thread.thread()).or_default().push(i);
@@ -152,7 +170,7 @@ pub fn lives(recording: &Recording) -> Vec<ThreadLife> {
         .enumerate()
         .map(|(thread, about)| ThreadLife {
             thread,
-            nanos: between(about.start, about.end.or(last_seen).unwrap_or(about.start)),
+            nanos: within(about.start, about.end.or(last_seen).unwrap_or(about.start)),
             on_cpu: UnsignedNanos::ZERO,
             ready: UnsignedNanos::ZERO,
             blocked_seen: [UnsignedNanos::ZERO; WaitKind::ALL.len()],
@@ -163,24 +181,48 @@ pub fn lives(recording: &Recording) -> Vec<ThreadLife> {
     let mut left: HashMap<usize, (Monotonic, bool)> = HashMap::new();
     for slice in &recording.cpu_slices {
         let Some(i) = thread_at(slice.thread(), slice.start) else { continue };
-        lives[i].on_cpu += between(slice.start, slice.end);
+        lives[i].on_cpu += within(slice.start, slice.end);
         if let Some((since, preempted)) = left.insert(i, (slice.end, slice.preempted)) {
-            let gap = between(since, slice.start);
+            let gap = within(since, slice.start);
             if preempted { lives[i].ready += gap } else { lives[i].unseen += gap }
         }
     }
+    let mut has_switches = vec![false; lives.len()];
     for (i, (since, preempted)) in left {
+        has_switches[i] = true;
         let end = recording.threads[i].end.or(last_seen).unwrap_or(since);
         if !preempted {
-            lives[i].unseen += between(since, end);
+            lives[i].unseen += within(since, end);
         }
     }
     for wait in &recording.waits {
         let Some(i) = thread_at(wait.thread(), wait.start) else { continue };
-        lives[i].blocked_seen[wait.kind as usize] += length(wait);
-        lives[i].unseen -= length(wait);
+        let waited = within(wait.start, wait.end);
+        lives[i].blocked_seen[wait.kind as usize] += waited;
+        lives[i].unseen -= waited;
     }
-    for life in &mut lives {
+    if range.is_none() {
+        add_totals(recording, &mut lives);
+    }
+    for sample in &recording.samples {
+        let is_inside = |(from, to)| recording.clock.to_unix(sample.time).is_some_and(|at| from <= at && at < to);
+        if range.is_some_and(|range| !is_inside(range)) {
+            continue;
+        }
+        if let Some(i) = thread_at(sample.thread(), sample.time) {
+            lives[i].samples += 1;
+            if range.is_some() && !has_switches[i] {
+                lives[i].on_cpu = (lives[i].on_cpu + UnsignedNanos(sample.weight_nanos)).min(lives[i].nanos);
+            }
+        }
+    }
+    lives.sort_by_key(|life| (std::cmp::Reverse((life.on_cpu, life.samples)), life.thread));
+    lives
+}
+
+/// What the scheduler and the kernel's accounts know of whole lives, where switch records are missing.
+fn add_totals(recording: &Recording, lives: &mut [ThreadLife]) {
+    for life in &mut *lives {
         if let Some(totals) = recording.threads[life.thread].totals
             && life.on_cpu <= UnsignedNanos(totals.on_cpu_nanos)
         {
@@ -191,18 +233,11 @@ pub fn lives(recording: &Recording) -> Vec<ThreadLife> {
         }
     }
     let read = cpu_of_single_threads(recording);
-    for life in &mut lives {
+    for life in lives {
         let cpu = read.get(&recording.threads[life.thread].pid).copied().unwrap_or_default();
         let known = life.ready + life.unseen + life.blocked_seen.iter().sum();
         life.on_cpu = life.on_cpu.max(cpu.min(life.nanos - known));
     }
-    for sample in &recording.samples {
-        if let Some(i) = thread_at(sample.thread(), sample.time) {
-            lives[i].samples += 1;
-        }
-    }
-    lives.sort_by_key(|life| (std::cmp::Reverse((life.on_cpu, life.samples)), life.thread));
-    lives
 }
 
 /// For each process of one thread the CPU time of its last reading: it is the thread's, also if switch records are missing. Nothing for a
@@ -293,6 +328,14 @@ mod tests {
         let millis = [main.on_cpu, main.ready, main.blocked_seen[WaitKind::Network as usize], main.unseen, main.nanos];
         assert_eq!(millis.map(|time| time.0 / 1_000_000), [72, 5, 20, 3, 100]);
         assert_eq!((lives[1].thread, lives[1].on_cpu, lives[1].nanos.0 / 1_000_000), (1, UnsignedNanos::ZERO, 100));
+        let range = |from: i64, to: i64| {
+            let origin = recording.clock.to_unix(at(0)).unwrap();
+            (origin.plus_nanos(from * 1_000_000), origin.plus_nanos(to * 1_000_000))
+        };
+        assert_eq!(super::lives_in(&recording, range(0, 100)), lives, "the whole is the same");
+        let main = &super::lives_in(&recording, range(30, 62))[0];
+        let millis = [main.on_cpu, main.ready, main.blocked_seen[WaitKind::Network as usize], main.unseen, main.nanos];
+        assert_eq!(millis.map(|time| time.0 / 1_000_000), [15, 5, 10, 2, 32]);
         recording.cpu_slices.clear();
         recording.threads[0].totals = Some(ThreadTotals { on_cpu_nanos: 30_000_000, ready_nanos: 7_000_000 });
         let main = &super::lives(&recording)[0];

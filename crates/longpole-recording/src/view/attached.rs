@@ -37,7 +37,7 @@ impl AttachedView {
         if !report.is_attached() {
             return None;
         }
-        let mut threads = thread_views(report);
+        let mut threads = thread_views(report, None);
         let seen = threads.len() as u64;
         let sum = |of: fn(&ThreadView) -> i64| threads.iter().map(of).fold(0, i64::saturating_add);
         let (on_cpu_nanos, ready_nanos) = (sum(|it| it.on_cpu_nanos), sum(|it| it.ready_nanos));

@@ -1,10 +1,11 @@
 //! A flame graph.
 
-use longpole_model::{FunctionId, IdVec};
 use std::fmt::Display;
 
-use longpole_analysis::report::{Flame, FlameTime};
+use longpole_analysis::report::{Excerpt, Flame, FlameTime};
 use longpole_analysis::{Handle, Report};
+use longpole_model::units::TimeUnit;
+use longpole_model::{FunctionId, IdVec};
 use serde::Serialize;
 
 use super::functions::{RuntimeView, WhoseView};
@@ -24,6 +25,12 @@ pub struct FlameView {
     pub name: Option<String>,
     /// Id of the requested trace.
     pub trace_id: Option<String>,
+    /// The range of time that it is limited to, from the start of the run; null for all of it.
+    pub from_nanos: Option<i64>,
+    /// The end of that range.
+    pub to_nanos: Option<i64>,
+    /// The thread that it is limited to; null for all of them.
+    pub tid: Option<u32>,
     /// What it shows, for people.
     pub title: String,
     /// Which time it shows.
@@ -100,27 +107,34 @@ pub struct FlameColumns {
 }
 
 impl FlameView {
-    /// The whole run; with the waits of all threads, or only of those that work for spans.
-    pub fn of_run(recording: impl Display, report: &Report, time: FlameTime, all_threads: bool) -> Self {
-        let flame = if all_threads { report.flame_of_all_threads(time) } else { report.flame(None, time) };
-        let title = if all_threads { "the whole run, all threads" } else { "the whole run" };
-        Self::of_flame(recording, report, &flame, None, title.to_owned())
+    /// The whole run, or an excerpt of it; with the waits of all threads, or only of those that work for spans. A thread that is chosen has
+    /// all of its own.
+    pub fn of_run(recording: impl Display, report: &Report, time: FlameTime, all_threads: bool, excerpt: Excerpt) -> Self {
+        let all_waits = all_threads || excerpt.tid.is_some();
+        let flame = if all_waits { report.flame_of_all_threads(time, excerpt) } else { report.flame(None, time, excerpt) };
+        let title = match (excerpt.is_whole(), all_threads) {
+            (true, true) => "the whole run, all threads".to_owned(),
+            (true, false) => "the whole run".to_owned(),
+            (false, _) => excerpt_in_words(excerpt),
+        };
+        Self::of_flame(recording, report, &flame, None, title, excerpt)
     }
 
     /// These spans and their descendants; `None` if there are none.
-    pub fn of_spans(recording: impl Display, report: &Report, chosen: Chosen<'_>, time: FlameTime) -> Option<Self> {
+    pub fn of_spans(recording: impl Display, report: &Report, chosen: Chosen<'_>, time: FlameTime, excerpt: Excerpt) -> Option<Self> {
         let roots = roots_of(report, chosen)?;
-        let flame = roots.flame(report, time);
+        let flame = roots.flame(report, time, excerpt);
         let same_name = match roots.nodes[..] {
-            [node] if roots.part.is_none() && flame.few_samples() => same_name(report, node, flame.tree.samples),
+            [node] if roots.part.is_none() && excerpt.is_whole() && flame.few_samples() => same_name(report, node, flame.tree.samples),
             _ => None,
         };
         let part_of = roots.part_of(report);
-        let view = Self::of_flame(recording, report, &flame, roots.handle.map(|handle| handle.to_string()), roots.title);
+        let title = if excerpt.is_whole() { roots.title } else { format!("{}, {}", roots.title, excerpt_in_words(excerpt)) };
+        let view = Self::of_flame(recording, report, &flame, roots.handle.map(|handle| handle.to_string()), title, excerpt);
         Some(FlameView { part_of, name: roots.name, trace_id: roots.trace_id, same_name, ..view })
     }
 
-    fn of_flame(recording: impl Display, report: &Report, flame: &Flame, span: Option<String>, title: String) -> Self {
+    fn of_flame(recording: impl Display, report: &Report, flame: &Flame, span: Option<String>, title: String, excerpt: Excerpt) -> Self {
         let tree = &flame.tree;
         let mut frames = Vec::new();
         let mut places: IdVec<FunctionId, i64> = IdVec::filled(-1, report.functions().list.len());
@@ -146,6 +160,9 @@ impl FlameView {
             part_of: None,
             name: None,
             trace_id: None,
+            from_nanos: excerpt.range.map(|range| range.0.0),
+            to_nanos: excerpt.range.map(|range| range.1.0),
+            tid: excerpt.tid,
             title,
             time: flame.time.into(),
             samples: tree.samples,
@@ -159,6 +176,16 @@ impl FlameView {
             nodes,
         }
     }
+}
+
+/// `1.20 s to 1.40 s, thread 7`.
+pub(super) fn excerpt_in_words(excerpt: Excerpt) -> String {
+    let range = excerpt.range.map(|(from, to)| {
+        let unit = TimeUnit::of(to.0);
+        format!("{} to {}", unit.show(from.0), unit.show(to.0))
+    });
+    let thread = excerpt.tid.map(|tid| format!("thread {tid}"));
+    range.into_iter().chain(thread).collect::<Vec<_>>().join(", ")
 }
 
 impl FlameFrameView {

@@ -2,8 +2,9 @@
 
 use longpole_analysis::code::functions::{FunctionWeight, LineWeight};
 use longpole_analysis::code::origin::CodeOrigin;
+use longpole_analysis::report::CutWait;
 use longpole_analysis::{Handle, Report};
-use longpole_model::{FunctionId, Runtime, SampleId, SumNanos, WaitId};
+use longpole_model::{FunctionId, Runtime, SampleId, SumNanos};
 use serde::{Deserialize, Serialize};
 
 use super::shared::nanos;
@@ -99,7 +100,7 @@ impl LineView {
 }
 
 /// Functions, with their lines in these samples and waits.
-pub(super) fn top_frames(report: &Report, functions: &[FunctionWeight], samples: &[SampleId], waits: &[WaitId]) -> Vec<TopFrameView> {
+pub(super) fn top_frames(report: &Report, functions: &[FunctionWeight], samples: &[SampleId], waits: &[CutWait]) -> Vec<TopFrameView> {
     let ids: Vec<FunctionId> = functions.iter().map(|weighed| weighed.function).collect();
     let lines = report.lines(&ids, samples, waits);
     functions

@@ -10,6 +10,7 @@ pub mod diff;
 mod flame;
 mod frame;
 mod functions;
+mod lanes;
 #[cfg(test)]
 mod one_number;
 mod poles;
@@ -38,6 +39,7 @@ pub use callee::{CalleeProcessView, CalleeView};
 pub use flame::{FlameColumns, FlameFrameView, FlameTimeView, FlameView};
 pub use frame::{FrameOperationView, FrameSpanView, FrameView};
 pub use functions::{LineView, RuntimeView, TopFrameView, WhoseView};
+pub use lanes::{LaneView, LanesView};
 pub use poles::{LimitView, PartView, PoleView, PolesTruncated, PolesView, ReasonCodeView, ReasonView};
 pub use processes::{ProcessRowView, ProcessesView};
 pub use pulumi::DeploymentView;

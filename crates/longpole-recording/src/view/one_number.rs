@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use longpole_analysis::Report;
-use longpole_analysis::report::FlameTime;
-use longpole_model::text;
+use longpole_analysis::report::{Excerpt, FlameTime};
+use longpole_model::{Nanos, text};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -47,14 +47,33 @@ fn of_flame(flame: &FlameView) -> BTreeMap<String, (i64, i64)> {
     sums
 }
 
+/// Time of the whole run in a range: of the flame graphs on and off CPUs, and of all threads on CPUs.
+fn times_in(report: &Report, range: (Nanos, Nanos)) -> [i64; 3] {
+    let excerpt = Excerpt { range: Some(range), tid: None };
+    let weight = |time| FlameView::of_run("r1", report, time, true, excerpt).weight_nanos;
+    let threads = ThreadsView::new("r1", report, Some(range)).threads;
+    [weight(FlameTime::OnCpu), weight(FlameTime::OffCpu), threads.iter().map(|thread| thread.on_cpu_nanos).sum()]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn two_ranges_side_by_side_have_what_both_together_have(text in recording(), at in 0i64..110) {
+        let report = Report::new(text::parse(&text).unwrap());
+        let [from, at, to] = [-1_000, at, 1_000].map(|millis| Nanos(millis * 1_000_000));
+        let (before, after, both) = (times_in(&report, (from, at)), times_in(&report, (at, to)), times_in(&report, (from, to)));
+        let sum: [i64; 3] = std::array::from_fn(|time| before[time] + after[time]);
+        prop_assert_eq!(sum, both, "{}", text);
+        let whole = |time| FlameView::of_run("r1", &report, time, true, Excerpt::default()).weight_nanos;
+        prop_assert_eq!([both[0], both[1]], [whole(FlameTime::OnCpu), whole(FlameTime::OffCpu)], "{}", text);
+    }
 
     #[test]
     fn a_function_takes_as_long_in_each_view(text in recording()) {
         let report = Report::new(text::parse(&text).unwrap());
         for (time, all_threads) in [(FlameTime::OnCpu, false), (FlameTime::OffCpu, false), (FlameTime::OffCpu, true)] {
-            let flame = FlameView::of_run("r1", &report, time, all_threads);
+            let flame = FlameView::of_run("r1", &report, time, all_threads, Excerpt::default());
             let sums = of_flame(&flame);
             let options = TopOptions { time, all_threads, all_functions: true, limit: 0, ..TopOptions::default() };
             let top = TopView::new("r1", &report, None, options).unwrap();

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use longpole_analysis::report::{Flame, FlameTime};
+use longpole_analysis::report::{Excerpt, Flame, FlameTime};
 use longpole_analysis::schedule::poles::Pole;
 use longpole_analysis::{Handle, Report, words};
 use longpole_model::{NodeId, PoleId, SampleId, TraceId, WaitId};
@@ -62,10 +62,10 @@ impl Roots {
         }
     }
 
-    pub(super) fn flame(&self, report: &Report, time: FlameTime) -> Flame {
+    pub(super) fn flame(&self, report: &Report, time: FlameTime, excerpt: Excerpt) -> Flame {
         match self.part {
-            Some(pole) => report.flame_of_part(&report.poles()[pole], time),
-            None => report.flame(Some(&self.nodes), time),
+            Some(pole) => report.flame_of_part(&report.poles()[pole], time, excerpt),
+            None => report.flame(Some(&self.nodes), time, excerpt),
         }
     }
 

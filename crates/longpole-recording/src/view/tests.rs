@@ -1,7 +1,7 @@
 //! Views of a small deployment, as JSON a person can check against the text above them.
 
 use longpole_analysis::Report;
-use longpole_analysis::report::FlameTime;
+use longpole_analysis::report::{Excerpt, FlameTime};
 use longpole_model::{Attribute, AttributeValue, Attributes, CaptureMode, RecorderCost, text};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -265,9 +265,9 @@ fn a_pole_names_what_limits_its_saving_and_the_pole_of_that() {
 fn a_flame_graph_stands_in_columns() {
     let frame = |handle: &str, function: &str, file: &str, line: u32| json!({ "handle": handle, "function": function, "file": file, "line": line, "reason": null, "runtime": null, "whose": "program" });
     assert_eq!(
-        json_of(FlameView::of_spans("r7", &deploy(), Chosen::Handle("s2"), FlameTime::OnCpu)),
+        json_of(FlameView::of_spans("r7", &deploy(), Chosen::Handle("s2"), FlameTime::OnCpu, Excerpt::default())),
         json!({
-            "recording": "r7", "time": "on_cpu", "span": "s2", "part_of": null, "name": null, "trace_id": null, "same_name": null, "title": "deploy", "samples": 32, "left_out_waits": 0,
+            "recording": "r7", "time": "on_cpu", "span": "s2", "part_of": null, "name": null, "trace_id": null, "same_name": null, "title": "deploy", "samples": 32, "from_nanos": null, "to_nanos": null, "tid": null, "left_out_waits": 0,
             "cut_samples": 0, "weight_nanos": 32 * MS, "few_samples": false,
             "links": { "record": 32, "journal": 0, "label": 0, "inferred": 0, "ambiguous": 0, "none": 0 },
             "frames": [
@@ -281,14 +281,14 @@ fn a_flame_graph_stands_in_columns() {
             },
         })
     );
-    let run = json_of(FlameView::of_run("r7", &deploy(), FlameTime::OnCpu, false));
+    let run = json_of(FlameView::of_run("r7", &deploy(), FlameTime::OnCpu, false, Excerpt::default()));
     assert_eq!((&run["span"], &run["samples"], &run["links"]["none"]), (&Value::Null, &json!(33), &json!(1)));
     assert_eq!(
-        FlameView::of_spans("r7", &deploy(), Chosen::Handle("p1"), FlameTime::OnCpu).unwrap().span.as_deref(),
+        FlameView::of_spans("r7", &deploy(), Chosen::Handle("p1"), FlameTime::OnCpu, Excerpt::default()).unwrap().span.as_deref(),
         Some("s4"),
         "a pole of one span is that span"
     );
-    assert!(FlameView::of_spans("r7", &deploy(), Chosen::Handle("f1"), FlameTime::OnCpu).is_none());
+    assert!(FlameView::of_spans("r7", &deploy(), Chosen::Handle("f1"), FlameTime::OnCpu, Excerpt::default()).is_none());
 }
 
 /// A program without spans that parses, then waits for the disk in two threads, one of them beside the path.
@@ -307,7 +307,7 @@ sample 91ms x8 pid 1 main;parse_rules
 #[test]
 fn the_code_of_a_part_is_that_of_the_part() {
     let report = Report::new(text::parse(PARTS).unwrap());
-    let flame = |handle, time| FlameView::of_spans("r7", &report, Chosen::Handle(handle), time).unwrap();
+    let flame = |handle, time| FlameView::of_spans("r7", &report, Chosen::Handle(handle), time, Excerpt::default()).unwrap();
     let whole = PartOfView { handle: Some("s1".to_owned()), name: "x".to_owned() };
     for (pole, title, samples, waits) in [("p1", "parse_rules in x", 66, 0), ("p2", "fsync (disk) in x", 0, 1)] {
         let (computes, blocked) = (flame(pole, FlameTime::OnCpu), flame(pole, FlameTime::OffCpu));
@@ -339,7 +339,7 @@ sample 12ms x3 every 1ms  pid 2 tid 2  [inner] main
 sample 60ms x2 every 1ms  pid 2 tid 2  [second] main
 ";
     let report = Report::new(text::parse(text).unwrap());
-    let flame = FlameView::of_spans("r7", &report, Chosen::Handle("p1"), FlameTime::OnCpu).unwrap();
+    let flame = FlameView::of_spans("r7", &report, Chosen::Handle("p1"), FlameTime::OnCpu, Excerpt::default()).unwrap();
     assert_eq!((flame.span.as_deref(), flame.title.as_str(), flame.samples), (Some("p1"), "batch ×3", 9));
     let pole = &PolesView::new("r7", &report).poles[0];
     assert_eq!((pole.count, pole.spans.clone()), (3, vec!["s4".to_owned(), "s2".to_owned(), "s3".to_owned()]));
@@ -453,7 +453,7 @@ fn a_run_without_spans_and_samples_still_has_views() {
     let report = Report::new(text::parse("run 0..5ms\n").unwrap());
     let summary = json_of(SummaryView::new("r1", &report));
     assert_eq!((&summary["spans"], &summary["samples"], &summary["wall_nanos"]), (&json!(0), &json!(0), &json!(5 * MS)));
-    let flame = json_of(FlameView::of_run("r1", &report, FlameTime::OnCpu, false));
+    let flame = json_of(FlameView::of_run("r1", &report, FlameTime::OnCpu, false, Excerpt::default()));
     assert_eq!((&flame["nodes"]["total_nanos"], &flame["frames"]), (&json!([0]), &json!([])));
     assert_eq!(json_of(TreeView::new("r1", &report))["spans"]["depth"], json!([0]));
 }

@@ -3,15 +3,20 @@
 use std::collections::HashMap;
 use std::fmt::Display;
 
-use longpole_analysis::report::WaitedFor;
+use longpole_analysis::code::functions::Frames;
+use longpole_analysis::report::{Excerpt, WaitedFor};
 use longpole_analysis::time::threads::{self, Importance, ThreadLife};
 use longpole_analysis::{Handle, Report};
-use longpole_model::{ThreadKey, WaitKind};
+use longpole_model::{Nanos, ThreadKey, WaitKind};
 use serde::{Deserialize, Serialize};
 
 use super::shared::{listed, nanos};
 use super::states::BlockedView;
 use super::waits::{BlockerEvidenceView, RelationView};
+
+/// Threads whose function is named, and samples that it takes to do so.
+const FUNCTIONS_MAX: usize = 20;
+const FUNCTION_SAMPLES_MIN: u64 = 5;
 
 /// Threads that are named for each thread, of those that it waited for.
 const THREAD_BLOCKERS_MAX: usize = 5;
@@ -21,6 +26,11 @@ const THREAD_BLOCKERS_MAX: usize = 5;
 pub struct ThreadsView {
     /// Name of the recording, such as `r7`.
     pub recording: String,
+    /// The range of time that it is limited to, from the start of the run; null for all of it. Then all times and samples of a thread are of
+    /// the range, `rank` is its place in the list, poles are of the whole run, and `waited_for` is empty.
+    pub from_nanos: Option<i64>,
+    /// The end of that range.
+    pub to_nanos: Option<i64>,
     /// Threads, those with the most time on CPUs first.
     pub threads: Vec<ThreadView>,
 }
@@ -52,6 +62,9 @@ pub struct ThreadView {
     pub waited_for: Vec<WaitedForView>,
     /// Samples.
     pub samples: u64,
+    /// The function to name for these samples; null for a thread behind the first 20, for fewer than 5 samples, and
+    /// if they are spread over many functions.
+    pub function: Option<ThreadFunctionView>,
     /// Its place in the order in which threads matter, which a cut list keeps the first of: in turns those with the most time in poles,
     /// on CPUs, waiting for locks, and with the longest waits.
     pub rank: usize,
@@ -63,6 +76,17 @@ pub struct ThreadView {
     pub in_poles_nanos: i64,
     /// Its longest wait, without those of idle workers.
     pub longest_wait_nanos: i64,
+}
+
+/// A function that a thread ran.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ThreadFunctionView {
+    /// Handle, such as `f12`.
+    pub handle: String,
+    /// Name for people.
+    pub function: String,
+    /// Time of the samples with it.
+    pub nanos: i64,
 }
 
 /// A thread that another one waited for.
@@ -81,21 +105,29 @@ pub struct WaitedForView {
 }
 
 impl ThreadsView {
-    /// Every thread.
-    pub fn new(recording: impl Display, report: &Report) -> Self {
-        ThreadsView { recording: recording.to_string(), threads: thread_views(report) }
+    /// Every thread, or every one that lived in a range of time.
+    pub fn new(recording: impl Display, report: &Report, range: Option<(Nanos, Nanos)>) -> Self {
+        ThreadsView {
+            recording: recording.to_string(),
+            from_nanos: range.map(|range| range.0.0),
+            to_nanos: range.map(|range| range.1.0),
+            threads: thread_views(report, range),
+        }
     }
 }
 
-pub(super) fn thread_views(report: &Report) -> Vec<ThreadView> {
+pub(super) fn thread_views(report: &Report, range: Option<(Nanos, Nanos)>) -> Vec<ThreadView> {
     let model = report.recording();
     let mut programs: HashMap<u32, &str> = HashMap::new();
     for (row, process) in model.process_rows().zip(&model.processes) {
         programs.insert(process.pid, report.forest().program(model, row));
     }
-    let lives = threads::lives(model);
-    let importance = report.importance_of_threads(&lives);
-    let waited_for = report.threads_waited_for();
+    let lives = range.map_or_else(|| threads::lives(model), |range| report.lives_in(range));
+    let mut importance = report.importance_of_threads(&lives);
+    if range.is_some() {
+        importance.iter_mut().enumerate().for_each(|(place, about)| about.rank = place);
+    }
+    let waited_for = if range.is_none() { report.threads_waited_for() } else { HashMap::new() };
     let waited_for = |thread: ThreadKey| {
         let list = waited_for.get(&thread).map_or(&[][..], |list| list);
         list.iter().take(THREAD_BLOCKERS_MAX).map(WaitedForView::new).collect()
@@ -116,6 +148,11 @@ pub(super) fn thread_views(report: &Report) -> Vec<ThreadView> {
             blocked_unseen_nanos: nanos(life.unseen.0),
             waited_for: waited_for(thread.thread()),
             samples: life.samples,
+            function: if about.rank < FUNCTIONS_MAX && life.samples >= FUNCTION_SAMPLES_MIN {
+                function_of(report, thread.thread(), range)
+            } else {
+                None
+            },
             rank: about.rank,
             pole: about.pole.map(|pole| Handle::Pole(pole).to_string()),
             poles: about.poles.iter().map(|&pole| Handle::Pole(pole).to_string()).collect(),
@@ -124,6 +161,18 @@ pub(super) fn thread_views(report: &Report) -> Vec<ThreadView> {
         }
     };
     lives.iter().zip(importance).map(view).collect()
+}
+
+/// The function to name for what a thread ran.
+fn function_of(report: &Report, thread: ThreadKey, range: Option<(Nanos, Nanos)>) -> Option<ThreadFunctionView> {
+    let samples = report.samples_within(Excerpt { range, tid: None }, report.samples_of_thread(thread).to_vec());
+    let function = report.named(&samples)?.function;
+    let weighed = report.weigh(&samples, &[], Frames::All).into_iter().find(|weighed| weighed.function == function);
+    Some(ThreadFunctionView {
+        handle: Handle::Function(function).to_string(),
+        function: report.functions().list[function].function.clone(),
+        nanos: weighed.map_or(0, |weighed| nanos(weighed.weight.total.0)),
+    })
 }
 
 impl WaitedForView {

@@ -1,11 +1,10 @@
 //! The functions of a recording or of spans, as a list.
 
-use longpole_model::WaitId;
 use std::fmt::Display;
 
 use longpole_analysis::Report;
 use longpole_analysis::code::functions::Frames;
-use longpole_analysis::report::FlameTime;
+use longpole_analysis::report::{CutWait, Excerpt, FlameTime};
 use serde::Serialize;
 
 use super::flame::FlameTimeView;
@@ -27,6 +26,12 @@ pub struct TopView {
     pub name: Option<String>,
     /// Id of the requested trace.
     pub trace_id: Option<String>,
+    /// The range of time that it is limited to, from the start of the run; null for all of it.
+    pub from_nanos: Option<i64>,
+    /// The end of that range.
+    pub to_nanos: Option<i64>,
+    /// The thread that it is limited to; null for all of them.
+    pub tid: Option<u32>,
     /// Which time it shows.
     pub time: FlameTimeView,
     /// Samples and waits.
@@ -62,6 +67,8 @@ pub struct TopOptions {
     pub time: FlameTime,
     /// For the whole run: include the waits of threads that work for no span.
     pub all_threads: bool,
+    /// The part of the recording.
+    pub excerpt: Excerpt,
     /// Include functions that only start the program or a thread and call it, or interpret.
     pub all_functions: bool,
 }
@@ -81,12 +88,18 @@ impl TopView {
         let waits = match (options.time, &roots) {
             (FlameTime::OnCpu, _) => Vec::new(),
             (_, Some(roots)) => roots.waits(report),
-            (_, None) if options.all_threads => report.all_waits().collect(),
+            (_, None) if options.all_threads || options.excerpt.tid.is_some() => report.all_waits().collect(),
             (_, None) => report.waits_below(None),
         };
-        let is_seen = |wait: &WaitId| report.recording().waits[*wait].stack.is_some();
-        let seen = waits.iter().filter(|wait| is_seen(wait)).count();
-        let all = if roots.is_none() && options.time != FlameTime::OnCpu { report.all_waits().filter(is_seen).count() } else { seen };
+        let (samples, waits) = (report.samples_within(options.excerpt, samples), report.waits_within(options.excerpt, waits));
+        let is_seen = |cut: &&CutWait| report.recording().waits[cut.wait].stack.is_some();
+        let seen = waits.iter().filter(is_seen).count();
+        let all = match roots {
+            None if options.time != FlameTime::OnCpu => {
+                report.waits_within(options.excerpt, report.all_waits()).iter().filter(is_seen).count()
+            }
+            _ => seen,
+        };
         let every = report.weigh(&samples, &waits, Frames::All);
         let mut functions = if options.all_functions { every.clone() } else { report.weigh(&samples, &waits, Frames::Telling) };
         let hidden = every.len() - functions.len();
@@ -97,13 +110,16 @@ impl TopView {
         let truncated = if options.limit == 0 { 0 } else { functions.len().saturating_sub(options.limit) };
         functions.truncate(functions.len() - truncated);
         let of_samples = samples.iter().map(|&sample| report.recording().samples[sample].weight_nanos);
-        let of_waits = waits.iter().filter(|wait| is_seen(wait)).map(|&wait| report.recording().waits[wait].nanos());
+        let of_waits = waits.iter().filter(is_seen).map(|cut| cut.nanos);
         Some(TopView {
             recording: recording.to_string(),
             span: roots.as_ref().and_then(|roots| roots.handle).map(|handle| handle.to_string()),
             part_of: roots.as_ref().and_then(|roots| roots.part_of(report)),
             name: roots.as_ref().and_then(|roots| roots.name.clone()),
             trace_id: roots.as_ref().and_then(|roots| roots.trace_id.clone()),
+            from_nanos: options.excerpt.range.map(|range| range.0.0),
+            to_nanos: options.excerpt.range.map(|range| range.1.0),
+            tid: options.excerpt.tid,
             time: options.time.into(),
             samples: (samples.len() + seen) as u64,
             left_out_waits: (all - seen) as u64,

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use views::Views;
 
 /// Views that the HTTP API answers with, in the order of the page.
-const SERVED: [&str; 18] = [
+const SERVED: [&str; 19] = [
     "RecordingsView",
     "SummaryView",
     "PolesView",
@@ -29,6 +29,7 @@ const SERVED: [&str; 18] = [
     "FrameView",
     "SourceView",
     "ThreadsView",
+    "LanesView",
     "ProcessesView",
     "ServicesView",
     "TracesView",

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use longpole_analysis::Report;
-use longpole_analysis::report::FlameTime;
-use longpole_model::Recording;
+use longpole_analysis::report::{Excerpt, FlameTime};
+use longpole_model::{Nanos, Recording};
 use longpole_recording::export::{self, Format, Selection};
 use longpole_recording::kept::KeptView;
 use longpole_recording::view::diff::DiffView;
@@ -119,13 +119,20 @@ fn all_views(report: &Report) {
     read_again(&view::SummaryView::new("r1", report));
     read_again(&view::PolesView::new("r1", report));
     serialised(&view::TreeView::new("r1", report));
-    serialised(&view::ThreadsView::new("r1", report));
+    serialised(&view::ThreadsView::new("r1", report, None));
+    for range in [(Nanos::MIN, Nanos::MAX), (Nanos(0), Nanos(1)), (Nanos(0), report.wall() / 3)] {
+        serialised(&view::ThreadsView::new("r1", report, Some(range)));
+        serialised(&view::LanesView::new("r1", report, range, 7, 20));
+        let excerpt = Excerpt { range: Some(range), tid: None };
+        serialised(&view::FlameView::of_run("r1", report, FlameTime::Wall, true, excerpt));
+        serialised(&view::TopView::new("r1", report, None, TopOptions { time: FlameTime::Wall, excerpt, ..TopOptions::default() }));
+    }
     serialised(&view::ProcessesView::new("r1", report));
     serialised(&DiffView::new(("r1", report), ("r1", report), 0));
     let times = [FlameTime::OnCpu, FlameTime::OffCpu, FlameTime::Wall];
     for time in times {
         for all_threads in [false, true] {
-            serialised(&view::FlameView::of_run("r1", report, time, all_threads));
+            serialised(&view::FlameView::of_run("r1", report, time, all_threads, Excerpt::default()));
             let options = TopOptions { time, all_threads, by_total: all_threads, ..TopOptions::default() };
             serialised(&view::TopView::new("r1", report, None, options));
         }
@@ -136,7 +143,7 @@ fn all_views(report: &Report) {
     for handle in handles {
         serialised(&view::SpanView::new("r1", report, &handle));
         for time in times {
-            serialised(&view::FlameView::of_spans("r1", report, view::Chosen::Handle(&handle), time));
+            serialised(&view::FlameView::of_spans("r1", report, view::Chosen::Handle(&handle), time, Excerpt::default()));
             let options = TopOptions { time, ..TopOptions::default() };
             serialised(&view::TopView::new("r1", report, Some(Chosen::Handle(&handle)), options));
         }
@@ -144,7 +151,7 @@ fn all_views(report: &Report) {
     for node in report.forest().ids().take(nodes) {
         let name = report.name(node).to_owned();
         serialised(&view::SpansView::new("r1", report, &name));
-        serialised(&view::FlameView::of_spans("r1", report, view::Chosen::Name(&name), FlameTime::Wall));
+        serialised(&view::FlameView::of_spans("r1", report, view::Chosen::Name(&name), FlameTime::Wall, Excerpt::default()));
     }
     for function in 0..report.functions().list.len().min(HANDLES_MAX) {
         let handle = format!("f{function}");

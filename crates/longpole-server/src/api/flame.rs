@@ -1,5 +1,5 @@
-//! `/api/recordings/{rec}/flame?span={handle}&name={name}&trace={id}&time={on_cpu|off_cpu|wall}&threads={all}`: the flame graph of a
-//! span, of a pole, of all spans of a name or a trace, or of the whole run.
+//! `/api/recordings/{rec}/flame?span={handle}&name={name}&trace={id}&time={on_cpu|off_cpu|wall}&threads={all}&from={nanos}&to={nanos}&thread={tid}`:
+//! the flame graph of a span, of a pole, of all spans of a name or a trace, or of the whole run; of all of it, or of a range of time and a thread.
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use longpole_analysis::report::FlameTime;
 use serde::Deserialize;
 
+use super::excerpt::ExcerptParameters;
 use super::{Answer, ApiError, ReportCache, json};
 use longpole_recording::view::{Chosen, FlameView};
 
@@ -34,6 +35,7 @@ pub(super) async fn get(
     State(cache): State<Arc<ReportCache>>,
     Path(recording): Path<String>,
     Query(parameters): Query<Parameters>,
+    Query(excerpt): Query<ExcerptParameters>,
 ) -> Answer {
     let bad = |message: String| ApiError::new(StatusCode::BAD_REQUEST, "bad_request", message);
     let time = match parameters.time.as_deref() {
@@ -50,12 +52,15 @@ pub(super) async fn get(
         Some("all") if chosen == 0 => true,
         Some(_) => return Err(bad("`threads` can only be `all`, and only for the whole run".to_owned())),
     };
-    let view = move |name, report: &_| match parameters.chosen().first() {
-        None => json(&FlameView::of_run(name, report, time, all_threads)),
-        Some(chosen) => match FlameView::of_spans(name, report, *chosen, time) {
-            Some(view) => json(&view),
-            None => Err(ApiError::no_handle(name, &chosen.to_string())),
-        },
+    let view = move |name, report: &_| {
+        let excerpt = excerpt.excerpt(report)?;
+        match parameters.chosen().first() {
+            None => json(&FlameView::of_run(name, report, time, all_threads, excerpt)),
+            Some(chosen) => match FlameView::of_spans(name, report, *chosen, time, excerpt) {
+                Some(view) => json(&view),
+                None => Err(ApiError::no_handle(name, &chosen.to_string())),
+            },
+        }
     };
     cache.view(&recording, view).await
 }

@@ -1,7 +1,9 @@
 //! The HTTP API of `docs/formats/http-api.md`: one resource per file, each a view as JSON.
 
+mod excerpt;
 mod flame;
 mod frame;
+mod lanes;
 mod poles;
 mod processes;
 mod recordings;
@@ -50,6 +52,7 @@ pub(crate) fn routes(cache: Arc<ReportCache>) -> Router {
         .route("/api/recordings/{rec}/names/{name}", get(span::of_name))
         .route("/api/recordings/{rec}/processes", get(processes::get))
         .route("/api/recordings/{rec}/threads", get(threads::get))
+        .route("/api/recordings/{rec}/lanes", get(lanes::get))
         .method_not_allowed_fallback(|| async {
             ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this address is read-only: use GET")
         })

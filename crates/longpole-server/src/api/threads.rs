@@ -1,12 +1,17 @@
-//! `/api/recordings/{rec}/threads`: where the life of each thread went.
+//! `/api/recordings/{rec}/threads?from={nanos}&to={nanos}`: where the life of each thread went, in all or in a range of time.
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 
+use super::excerpt::ExcerptParameters;
 use super::{Answer, ReportCache, json};
 use longpole_recording::view::ThreadsView;
 
-pub(super) async fn get(State(cache): State<Arc<ReportCache>>, Path(recording): Path<String>) -> Answer {
-    cache.view(&recording, |name, report| json(&ThreadsView::new(name, report))).await
+pub(super) async fn get(
+    State(cache): State<Arc<ReportCache>>,
+    Path(recording): Path<String>,
+    Query(excerpt): Query<ExcerptParameters>,
+) -> Answer {
+    cache.view(&recording, move |name, report| json(&ThreadsView::new(name, report, excerpt.range(report)?))).await
 }

@@ -3,10 +3,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::Result;
 use clap::{Args, ValueEnum};
-use longpole_analysis::report::FlameTime;
+use longpole_analysis::Report;
+use longpole_analysis::report::{Excerpt, FlameTime};
+use longpole_model::Nanos;
+use longpole_model::units::TimeUnit;
 
 use super::{Format, values};
+use crate::failure::{Failure, Kind};
 
 #[derive(Debug, Args)]
 pub(crate) struct OpenArguments {
@@ -122,16 +127,65 @@ impl TimeArguments {
     }
 }
 
+/// A range of time.
+#[derive(Debug, Args)]
+pub(crate) struct RangeArguments {
+    /// Only from this time after the start of the run, such as `1.2s`
+    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    from: Option<Duration>,
+    /// Only until this time after the start of the run
+    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    to: Option<Duration>,
+}
+
+impl RangeArguments {
+    /// The range that a user chose; `None` for the whole run.
+    pub(crate) fn range(&self, report: &Report) -> Result<Option<(Nanos, Nanos)>> {
+        if self.from.is_none() && self.to.is_none() {
+            return Ok(None);
+        }
+        let nanos = |time: Duration| Nanos(i64::try_from(time.as_nanos()).unwrap_or(i64::MAX));
+        let (from, to) = (self.from.map_or(Nanos::ZERO, nanos), self.to.map_or_else(|| report.wall(), nanos));
+        if from >= to {
+            let unit = TimeUnit::of(from.0);
+            let message = match self.to {
+                None => format!("the run ends after {}, before {}", unit.show(to.0), unit.show(from.0)),
+                Some(_) => format!("the range from {} to {} is empty", unit.show(from.0), unit.show(to.0)),
+            };
+            return Err(Failure::new(Kind::Usage, message).into());
+        }
+        Ok(Some((from, to)))
+    }
+}
+
+/// A range of time, or a thread.
+#[derive(Debug, Args)]
+pub(crate) struct ExcerptArguments {
+    #[command(flatten)]
+    range: RangeArguments,
+    /// Only this thread, by its number in `threads`
+    #[arg(long, value_name = "TID")]
+    thread: Option<u32>,
+}
+
+impl ExcerptArguments {
+    pub(crate) fn excerpt(&self, report: &Report) -> Result<Excerpt> {
+        Ok(Excerpt { range: self.range.range(report)?, tid: self.thread })
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct FlameArguments {
-    /// Recording (`r7`, `7`, `last`, a tag or a trace id), file (`./up.trace`), or a span or long pole of the last recording (`s12`, `p1`; same as
-    /// --span)
+    /// Recording (`r7`, `7`, `last`, a tag or a trace id), file (`./up.trace`), trace of a server (its address), or a span or long pole of the last
+    /// recording (`s12`, `p1`; same as --span)
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     #[command(flatten)]
     pub(crate) spans: SpansArguments,
     #[command(flatten)]
     pub(crate) time: TimeArguments,
+    #[command(flatten)]
+    pub(crate) excerpt: ExcerptArguments,
     /// Hide boxes below this share of the total, in percent [default: 0.5 in text; SVG hides boxes too narrow to see]
     #[arg(long, value_name = "PERCENT")]
     pub(crate) min: Option<f64>,
@@ -157,8 +211,8 @@ pub(crate) enum FlameFormat {
 
 #[derive(Debug, Args)]
 pub(crate) struct TopArguments {
-    /// Recording (`r7`, `7`, `last`, a tag or a trace id), file (`./up.trace`), or a span or long pole of the last recording (`s12`, `p1`; same as
-    /// --span)
+    /// Recording (`r7`, `7`, `last`, a tag or a trace id), file (`./up.trace`), trace of a server (its address), or a span or long pole of the last
+    /// recording (`s12`, `p1`; same as --span)
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     #[command(flatten)]
@@ -168,6 +222,8 @@ pub(crate) struct TopArguments {
     pub(crate) total: bool,
     #[command(flatten)]
     pub(crate) time: TimeArguments,
+    #[command(flatten)]
+    pub(crate) excerpt: ExcerptArguments,
     /// Include runtime entry points and interpreter loops
     #[arg(long)]
     pub(crate) all_functions: bool,
@@ -214,6 +270,8 @@ pub(crate) struct ThreadsArguments {
     /// Recording (`r7`, `7`, `last`, a tag or a trace id), file (`./up.trace`) or trace of a server (its address)
     #[arg(default_value = "last")]
     pub(crate) recording: String,
+    #[command(flatten)]
+    pub(crate) range: RangeArguments,
     /// Maximum number of threads, most relevant first (0 = all)
     #[arg(long, default_value_t = 20)]
     pub(crate) limit: usize,
@@ -224,7 +282,7 @@ pub(crate) struct ThreadsArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct SqlArguments {
-    /// SQL query; docs/formats/sql-schema.md lists tables and columns
+    /// SQL query; the queries `SHOW TABLES` and `DESCRIBE spans` list tables and columns
     pub(crate) query: String,
     /// Recording (`r7`, `7`, `last`, a tag or a trace id)
     #[arg(long, default_value = "last")]
@@ -242,9 +300,9 @@ pub(crate) struct SqlArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct DiffArguments {
-    /// Recording or file before the change
+    /// Recording, file or trace of a server (its address) before the change
     pub(crate) before: String,
-    /// Recording or file after the change
+    /// Recording, file or trace of a server (its address) after the change
     pub(crate) after: String,
     /// Maximum number of rows (0 = all)
     #[arg(long, default_value_t = 20)]

@@ -31,7 +31,11 @@ pub(crate) fn flame(invocation: &Invocation, arguments: &FlameArguments) -> Resu
     if chosen.is_some() && arguments.time.all_threads {
         return Err(Failure::new(Kind::Usage, "--all-threads shows the whole run and cannot be combined with a span").into());
     }
+    let excerpt = arguments.excerpt.excerpt(&report)?;
     if format == FlameFormat::Folded {
+        if !excerpt.is_whole() {
+            return Err(Failure::new(Kind::Usage, "folded stacks hold the whole run or span, without --from, --to and --thread").into());
+        }
         let selection = match chosen {
             None => Selection::of_run(time, arguments.time.all_threads),
             Some(chosen) => Selection::of_spans(&report, chosen, time).ok_or_else(|| none_chosen(&name, chosen))?,
@@ -39,8 +43,8 @@ pub(crate) fn flame(invocation: &Invocation, arguments: &FlameArguments) -> Resu
         return write_to(&report, export::Format::Folded, &selection, output);
     }
     let view = match chosen {
-        None => view::FlameView::of_run(&name, &report, time, arguments.time.all_threads),
-        Some(chosen) => view::FlameView::of_spans(&name, &report, chosen, time).ok_or_else(|| none_chosen(&name, chosen))?,
+        None => view::FlameView::of_run(&name, &report, time, arguments.time.all_threads, excerpt),
+        Some(chosen) => view::FlameView::of_spans(&name, &report, chosen, time, excerpt).ok_or_else(|| none_chosen(&name, chosen))?,
     };
     let content = if format == FlameFormat::Json { Content::Json } else { Content::Text };
     let written = match (format, output) {
@@ -52,7 +56,7 @@ pub(crate) fn flame(invocation: &Invocation, arguments: &FlameArguments) -> Resu
             let min = arguments.min.unwrap_or(MIN_PERCENT);
             // If no wait belongs to a known span, all of them are better than none.
             let of_nobody = chosen.is_none() && view.time == view::FlameTimeView::OffCpu && view.samples == 0 && view.left_out_waits > 0;
-            let of_all = of_nobody.then(|| view::FlameView::of_run(&name, &report, time, true));
+            let of_all = of_nobody.then(|| view::FlameView::of_run(&name, &report, time, true, excerpt));
             let mut screen = Screen::default();
             if of_all.is_some() {
                 screen.line(style.faint("All threads: it is unknown which of them worked for the program."));

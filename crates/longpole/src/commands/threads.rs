@@ -12,7 +12,7 @@ use crate::terminal::screen::{print, print_json};
 /// Prints how each thread spent its time.
 pub(crate) fn threads(invocation: &Invocation, arguments: &ThreadsArguments) -> Result<()> {
     let (name, report) = load(invocation, &arguments.recording)?;
-    let view = view::ThreadsView::new(&name, &report);
+    let view = view::ThreadsView::new(&name, &report, arguments.range.range(&report)?);
     match arguments.format {
         Format::Json => print_json(&view),
         Format::Text => print(&render::threads::threads(&view, arguments.limit, invocation.style())),

@@ -19,6 +19,7 @@ pub(crate) fn top(invocation: &Invocation, arguments: &TopArguments) -> Result<(
         limit: arguments.limit,
         time: arguments.time.time(),
         all_threads: arguments.time.all_threads,
+        excerpt: arguments.excerpt.excerpt(&report)?,
         all_functions: arguments.all_functions,
     };
     let none = || none_chosen(&name, chosen.unwrap_or(view::Chosen::Handle("")));

@@ -10,7 +10,7 @@ use super::functions::function_rows;
 use super::next_steps::{knows_only_the_command, next_lines};
 use super::poles::{legend, none, path_rest, pole_table, poles_shown};
 use super::quality::quality_lines;
-use super::threads::thread_rows;
+use super::threads::{ThreadList, thread_rows};
 use super::waits::waits_section;
 use super::{LABEL_WIDTH, line};
 use crate::next_command::{own_name, quoted};
@@ -102,7 +102,8 @@ fn answer_of_attached(view: &view::SummaryView, attached: &view::AttachedView, s
     }
     if !attached.threads.is_empty() {
         line(&mut out, "");
-        thread_rows(&attached.threads, ATTACHED_SHOWN, view.spans > 0, style).iter().for_each(|text| line(&mut out, text));
+        let list = ThreadList { limit: ATTACHED_SHOWN, names_poles: view.spans > 0, names_functions: false };
+        thread_rows(&attached.threads, list, style).iter().for_each(|text| line(&mut out, text));
         let more = attached.threads_seen.saturating_sub(ATTACHED_SHOWN as u64);
         if more > 0 {
             line(&mut out, &style.faint(&format!("… {} more ({} threads {})", count(more), own_name(), quoted(&view.recording))));

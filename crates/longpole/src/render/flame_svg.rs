@@ -192,7 +192,7 @@ mod tests {
         let report = Report::new(
             text::parse("run x 0..100ms\nsample 0ms x30 pid 1 [~] main;Vec<&str>::hash\nsample 40ms x10 pid 1 [~] main;io\n").unwrap(),
         );
-        let view = FlameView::of_run("r1", &report, FlameTime::OnCpu, false);
+        let view = FlameView::of_run("r1", &report, FlameTime::OnCpu, false, longpole_analysis::report::Excerpt::default());
         let picture = svg(&view, None);
         // 1180 pixels for 40 ms.
         assert!(picture.contains("x=\"10.0\" y=\"86\" width=\"885.0\""), "{picture}");

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use longpole_analysis::Report;
-use longpole_analysis::report::FlameTime;
+use longpole_analysis::report::{Excerpt, FlameTime};
 use longpole_model::text;
 use longpole_recording::view;
 
@@ -111,7 +111,7 @@ fn all_spans_of_a_name() {
 
 #[test]
 fn the_functions() {
-    let options = view::TopOptions { by_total: false, limit: 20, time: FlameTime::OnCpu, all_threads: false, all_functions: false };
+    let options = view::TopOptions { limit: 20, time: FlameTime::OnCpu, ..view::TopOptions::default() };
     let view = view::TopView::new("r1", &report(DEPLOY), None, options).unwrap();
     assert_snapshot!(seen(super::top::top(&view, Style::plain())));
 }
@@ -124,13 +124,13 @@ fn one_function() {
 
 #[test]
 fn the_flame_graph() {
-    let view = view::FlameView::of_run("r1", &report(DEPLOY), FlameTime::Wall, false);
+    let view = view::FlameView::of_run("r1", &report(DEPLOY), FlameTime::Wall, false, Excerpt::default());
     assert_snapshot!(seen(super::flame::flame(&view, 0.5, Style::plain())));
 }
 
 #[test]
 fn the_threads() {
-    let view = view::ThreadsView::new("r1", &report(DEPLOY));
+    let view = view::ThreadsView::new("r1", &report(DEPLOY), None);
     assert_snapshot!(seen(super::threads::threads(&view, 20, Style::plain())));
 }
 

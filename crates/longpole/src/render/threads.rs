@@ -1,7 +1,7 @@
 //! How each thread spent its time.
 
 use longpole_model::SumNanos;
-use longpole_model::units::{TimeUnit, count, percent};
+use longpole_model::units::{TimeUnit, count, counted, percent};
 use longpole_recording::view;
 
 use crate::terminal::screen::Screen;
@@ -30,14 +30,31 @@ pub(crate) fn threads(view: &view::ThreadsView, limit: usize, style: Style) -> S
     if view.threads.is_empty() {
         return Screen::of(format!("{} has no threads: only recordings with a profile have them", view.recording));
     }
-    let mut out: Screen = thread_rows(&view.threads, limit, true, style).into_iter().collect();
+    let is_whole = view.from_nanos.is_none();
+    let mut out = Screen::default();
+    if let (Some(from), Some(to)) = (view.from_nanos, view.to_nanos) {
+        let unit = TimeUnit::of(to);
+        let on_cpu = view.threads.iter().filter(|thread| thread.on_cpu_nanos > 0);
+        let total = on_cpu.clone().map(|thread| thread.on_cpu_nanos).sum_nanos::<i64>();
+        let threads = counted(on_cpu.count() as u64, "thread", "threads");
+        out.line(format!("{} to {}: {threads} on-CPU, together for {}", unit.show(from), unit.show(to), unit.show(total)));
+        out.line("");
+    }
+    // Poles are of the whole run.
+    out.append(
+        &thread_rows(&view.threads, ThreadList { limit, names_poles: is_whole, names_functions: true }, style).into_iter().collect(),
+    );
     let unit = TimeUnit::of(view.threads.iter().map(|thread| thread.nanos).max().unwrap_or_default());
     let hidden: Vec<_> = view.threads.iter().filter(|thread| limit != 0 && thread.rank >= limit).collect();
     if !hidden.is_empty() {
         let on_cpu = unit.show(hidden.iter().map(|thread| thread.on_cpu_nanos).sum_nanos::<i64>());
         let in_poles = hidden.iter().filter(|thread| !thread.poles.is_empty()).count();
-        let poles = if in_poles > 0 { format!("{in_poles} of them in long poles") } else { "none of them in a long pole".to_owned() };
-        out.line(style.faint(&format!("… {} more, together {on_cpu} on-CPU, {poles} (--limit 0)", count(hidden.len() as u64))));
+        let poles = match in_poles {
+            _ if !is_whole => String::new(),
+            0 => ", none of them in a long pole".to_owned(),
+            _ => format!(", {in_poles} of them in long poles"),
+        };
+        out.line(style.faint(&format!("… {} more, together {on_cpu} on-CPU{poles} (--limit 0)", count(hidden.len() as u64))));
     }
     out
 }
@@ -100,8 +117,20 @@ impl<'a> ThreadCells<'a> {
     }
 }
 
-/// At most `limit` threads (0: all), most relevant first, below a head; with the poles that have code in each if `names_poles`.
-pub(crate) fn thread_rows(threads: &[view::ThreadView], limit: usize, names_poles: bool, style: Style) -> Vec<String> {
+/// What a list of threads shows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ThreadList {
+    /// At most this number, most relevant first; 0 for all.
+    pub(crate) limit: usize,
+    /// The poles that have code in each.
+    pub(crate) names_poles: bool,
+    /// The function that each ran most.
+    pub(crate) names_functions: bool,
+}
+
+/// Threads below a head.
+pub(crate) fn thread_rows(threads: &[view::ThreadView], list: ThreadList, style: Style) -> Vec<String> {
+    let ThreadList { limit, names_poles, names_functions } = list;
     let unit = TimeUnit::of(threads.iter().map(|thread| thread.nanos).max().unwrap_or_default());
     let shown = threads.iter().filter(|thread| limit == 0 || thread.rank < limit);
     let rows: Vec<ThreadCells<'_>> = shown.map(|thread| ThreadCells::new(thread, unit, names_poles)).collect();
@@ -132,9 +161,10 @@ pub(crate) fn thread_rows(threads: &[view::ThreadView], limit: usize, names_pole
         let most = thread.waited_for.first().map_or(0, |other| other.nanos);
         let is_worth = |other: &&view::WaitedForView| other.tid != thread.tid && other.nanos.saturating_mul(100) > most;
         let others = thread.waited_for.iter().filter(is_worth).take(OTHERS_SHOWN);
-        let others: Vec<String> = others.map(|other| waited_for(thread, other, unit)).collect();
-        if !others.is_empty() {
-            out.extend(fold(&others.join(", "), style.width() - 2).iter().map(|part| style.faint(&format!("  {part}"))));
+        let code = thread.function.iter().filter(|_| names_functions).map(|it| format!("{} in {}", unit.show(it.nanos), it.function));
+        let notes: Vec<String> = code.chain(others.map(|other| waited_for(thread, other, unit))).collect();
+        if !notes.is_empty() {
+            out.extend(fold(&notes.join(", "), style.width() - 2).iter().map(|part| style.faint(&format!("  {part}"))));
         }
     }
     out

@@ -513,6 +513,13 @@ impl Timelines {
         }
     }
 
+    /// What a thread did between two moments; nothing where its switches were not recorded.
+    pub(crate) fn pieces_of_thread(&self, thread: ThreadKey, (from, to): (Nanos, Nanos)) -> Option<Vec<Piece>> {
+        let mut pieces = Vec::new();
+        self.thread_pieces(&self.rows[self.row(thread)?], from, to, &mut pieces);
+        Some(pieces)
+    }
+
     /// What a blocked thread waited for.
     fn blocked(&self, row: &ThreadRow, from: Nanos, to: Nanos, push: &mut impl FnMut(Nanos, Nanos, StateKind)) {
         let waits = &self.waits[row.waits.clone()];

@@ -1,0 +1,34 @@
+//! The parameters `from`, `to` (nanoseconds from the start of the run) and `thread` of views that show a part of a recording.
+
+use axum::http::StatusCode;
+use longpole_analysis::Report;
+use longpole_analysis::report::Excerpt;
+use longpole_model::Nanos;
+use serde::Deserialize;
+
+use super::ApiError;
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub(super) struct ExcerptParameters {
+    from: Option<i64>,
+    to: Option<i64>,
+    thread: Option<u32>,
+}
+
+impl ExcerptParameters {
+    /// The range; `None` for the whole run.
+    pub(super) fn range(&self, report: &Report) -> Result<Option<(Nanos, Nanos)>, ApiError> {
+        if self.from.is_none() && self.to.is_none() {
+            return Ok(None);
+        }
+        let (from, to) = (self.from.map_or(Nanos::ZERO, Nanos), self.to.map_or_else(|| report.wall(), Nanos));
+        if from >= to {
+            return Err(ApiError::new(StatusCode::BAD_REQUEST, "bad_request", format!("`from` {} is not before `to` {}", from.0, to.0)));
+        }
+        Ok(Some((from, to)))
+    }
+
+    pub(super) fn excerpt(&self, report: &Report) -> Result<Excerpt, ApiError> {
+        Ok(Excerpt { range: self.range(report)?, tid: self.thread })
+    }
+}
