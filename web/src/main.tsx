@@ -4,13 +4,14 @@ import { QueryClientProvider } from '@tanstack/react-query';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { hideTokenInAddress } from './api/client';
-import { startPanelShare, startThemes } from './state/preferences';
+import { startLanes, startPanelShare, startThemes } from './state/preferences';
 import { createQueryClient } from './state/queries';
 import { App } from './views/app';
 
 hideTokenInAddress();
 startThemes();
 startPanelShare();
+startLanes();
 
 const root = document.getElementById('root');
 if (root !== null) {

@@ -43,6 +43,8 @@ function answerApi(recordings, url, response) {
     spans: () => found.span(handle ?? ''),
     flame: () => found.flame(url.searchParams.get('span'), url.searchParams.get('time') ?? 'on_cpu'),
     frames: () => found.frame(handle ?? ''),
+    // Made-up recordings have no threads; the story of threads reads a real one.
+    lanes: () => ({ recording: name, from_nanos: 0, to_nanos: 1, bins: 1, states: [], threads: [], truncated: 0 }),
   };
   const document = Object.hasOwn(views, String(kind)) ? views[String(kind)]() : null;
   if (document === null) return refuse(response, 404, 'not_found', `no ${handle ?? kind} in ${name}`);

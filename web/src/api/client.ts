@@ -4,6 +4,7 @@ import { DecodeError, decodeRefusal } from './cursor';
 import {
   decodeFrame,
   decodeKept,
+  decodeLanes,
   decodeLink,
   decodePoles,
   decodeRecordings,
@@ -13,6 +14,7 @@ import {
   decodeSource,
   decodeSpan,
   decodeSummary,
+  decodeThreads,
   decodeTraces,
   decodeTracesOfRecording,
 } from './decode.gen';
@@ -22,6 +24,7 @@ import type {
   FlameTime,
   Frame,
   Kept,
+  Lanes,
   Link,
   Poles,
   Recordings,
@@ -31,6 +34,7 @@ import type {
   Source,
   Span,
   Summary,
+  Threads,
   Traces,
   TracesOfRecording,
   Tree,
@@ -91,6 +95,13 @@ async function ask<T>(path: string, decode: (document: unknown) => T, init: Requ
 
 const at = (recording: string, rest = '') => `/api/recordings/${encodeURIComponent(recording)}${rest}`;
 
+/** The part of a recording that a view is limited to: nanoseconds from its start, and a thread. */
+export interface Excerpt {
+  readonly from?: string;
+  readonly to?: string;
+  readonly thread?: string;
+}
+
 /** The requests of docs/formats/http-api.md. */
 export const api = {
   services: (signal: AbortSignal): Promise<Services> => get('/longpole/v1/services', decodeServices, signal),
@@ -116,8 +127,12 @@ export const api = {
   tree: (recording: string, signal: AbortSignal): Promise<Tree> => get(at(recording, '/tree'), decodeTree, signal),
   span: (recording: string, handle: string, signal: AbortSignal): Promise<Span> =>
     get(at(recording, `/spans/${encodeURIComponent(handle)}`), decodeSpan, signal),
-  flame: (recording: string, span: string | null, time: FlameTime, signal: AbortSignal): Promise<Flame> =>
-    get(at(recording, `/flame?${new URLSearchParams({ ...(span === null ? {} : { span }), time })}`), decodeFlame, signal),
+  flame: (recording: string, span: string | null, time: FlameTime, excerpt: Excerpt, signal: AbortSignal): Promise<Flame> =>
+    get(at(recording, `/flame?${new URLSearchParams({ ...(span === null ? {} : { span }), time, ...excerpt })}`), decodeFlame, signal),
+  threads: (recording: string, excerpt: Excerpt, signal: AbortSignal): Promise<Threads> =>
+    get(at(recording, `/threads?${new URLSearchParams({ ...excerpt })}`), decodeThreads, signal),
+  lanes: (recording: string, excerpt: Excerpt, bins: number, limit: number, signal: AbortSignal): Promise<Lanes> =>
+    get(at(recording, `/lanes?${new URLSearchParams({ ...excerpt, bins: `${bins}`, limit: `${limit}` })}`), decodeLanes, signal),
   frame: (recording: string, handle: string, signal: AbortSignal): Promise<Frame> =>
     get(at(recording, `/frames/${encodeURIComponent(handle)}`), decodeFrame, signal),
   source: (recording: string, handle: string, signal: AbortSignal): Promise<Source> =>

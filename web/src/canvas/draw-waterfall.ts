@@ -22,6 +22,7 @@ import {
   xOf,
   yOf,
 } from '../logic/waterfall';
+import { drawBand } from './draw-lanes';
 import type { Palette } from './palette';
 import { fit, widthOf } from './text';
 
@@ -485,24 +486,17 @@ export interface WaterfallPointer {
   readonly drag: readonly [number, number] | null;
 }
 
-/** Draws hover, focus, the time under the pointer and the dragged range. */
+/** Draws hover, focus, the time under the pointer and the selected range (`band`, in pixels). */
 export function drawWaterfallPointer(
   c: Context,
   pointer: WaterfallPointer,
+  band: readonly [number, number] | null,
   view: WaterfallView,
   box: WaterfallBox,
   time: string | null,
   palette: Palette,
 ): void {
-  if (pointer.drag !== null) {
-    const [a, b] = pointer.drag;
-    c.fillStyle = palette.accent;
-    c.globalAlpha = 0.15;
-    c.fillRect(Math.min(a, b), 0, Math.abs(b - a), box.height);
-    c.globalAlpha = 1;
-    c.fillRect(Math.min(a, b), 0, 1, box.height);
-    c.fillRect(Math.max(a, b), 0, 1, box.height);
-  }
+  if (band !== null) drawBand(c, band[0], band[1], box.height, palette);
   c.save();
   c.beginPath();
   c.rect(0, RULER_HEIGHT, box.width, box.height - RULER_HEIGHT);

@@ -1,4 +1,5 @@
 /** The colours of style/tokens.css, resolved for a canvas. */
+import type { WaitKind } from '../api/types.gen';
 
 export interface Palette {
   readonly surface: string;
@@ -20,10 +21,27 @@ export interface Palette {
   /** Bars of services: strong for own time, tint for time in children. */
   readonly hues: readonly string[];
   readonly tints: readonly string[];
+  /** Threads on a CPU, and by the kind of wait. */
+  readonly onCpu: string;
+  readonly waits: Readonly<Record<string, string>>;
   /** Families for text, as CSS prints them. */
   readonly sans: string;
   readonly mono: string;
 }
+
+/** The colour of each kind of wait; those of workers without work, and those that were not sampled, have none. */
+const WAIT_TOKENS: readonly (readonly [WaitKind, string])[] = [
+  ['lock', 'wait-lock'],
+  ['queue', 'wait-lock'],
+  ['join', 'wait-lock'],
+  ['disk', 'wait-disk'],
+  ['network', 'wait-network'],
+  ['sleep', 'wait-sleep'],
+  ['page_fault', 'wait-page-fault'],
+  ['child', 'wait-child'],
+  ['pipe', 'wait-pipe'],
+  ['other', 'wait-other'],
+];
 
 /** The number of hues for services and crates; then they repeat, and the name beside each bar distinguishes them. */
 export const HUES = 8;
@@ -59,6 +77,8 @@ export function readPalette(element: HTMLElement): Palette {
     neutral: colour('neutral'),
     neutralTint: colour('neutral-tint'),
     edge: window.matchMedia('(forced-colors: active)').matches ? colour('text') : null,
+    onCpu: colour('on-cpu'),
+    waits: Object.fromEntries(WAIT_TOKENS.map(([wait, token]) => [wait, colour(token)])),
     hues: series('hue'),
     tints: series('tint'),
     sans: family('font-sans'),

@@ -24,6 +24,7 @@ import {
 } from '../logic/waterfall';
 import { type Atom, createAtom } from '../state/store';
 import { animate } from './animate';
+import { bandOf, drawBand, drawLanes, type LanesScene } from './draw-lanes';
 import { drawMinimap } from './draw-minimap';
 import { drawWaterfall, drawWaterfallPointer, type WaterfallPointer, type WaterfallScene } from './draw-waterfall';
 import type { Palette } from './palette';
@@ -40,6 +41,8 @@ export interface WaterfallEngine {
   readonly view: Atom<WaterfallView>;
   readonly box: Atom<WaterfallBox>;
   readonly pointer: Atom<WaterfallPointer>;
+  /** The selected range of time. */
+  readonly chosen: Atom<TimeRange | null>;
   scene(): WaterfallScene;
   /** Sets the scene, and keeps the view inside it. */
   setScene(scene: WaterfallScene): void;
@@ -59,6 +62,10 @@ export interface WaterfallEngine {
   hit(x: number, y: number): WaterfallHit;
   /** The time at a place of the axis. */
   timeAt(x: number): Nanos;
+  /** The selected range, or the one that the reader draws up, in pixels of the axis; `null` if it is not on the screen. */
+  band(): readonly [number, number] | null;
+  /** Draws what threads did into a canvas beside the same axis, until the caller calls the returned function. */
+  mountLanes(canvas: HTMLCanvasElement, scene: () => LanesScene | null, palette: () => Palette): () => void;
   /** Draws into these canvases until the caller calls the returned function. */
   mount(rows: HTMLCanvasElement, pointer: HTMLCanvasElement, palette: () => Palette): () => void;
   /** Draws the whole recording into a strip until the caller calls the returned function. */
@@ -83,6 +90,7 @@ export function createWaterfallEngine(first: WaterfallScene, full: TimeRange, ra
   const view = createAtom<WaterfallView>({ range: clampRange(range ?? full, full), topRow: 0 });
   const box = createAtom<WaterfallBox>({ width: 0, height: 0, nameWidth: 0 });
   const pointer = createAtom<WaterfallPointer>({ row: null, x: null, focus: null, drag: null });
+  const chosen = createAtom<TimeRange | null>(null);
 
   const put = (next: WaterfallView): void => {
     view.set({ range: clampRange(next.range, full), topRow: clamp(next.topRow, 0, topRowMax(box.get(), scene.rows.length)) });
@@ -126,6 +134,7 @@ export function createWaterfallEngine(first: WaterfallScene, full: TimeRange, ra
     view,
     box,
     pointer,
+    chosen,
     redraw,
     scene: () => scene,
     setScene: (next) => {
@@ -172,6 +181,19 @@ export function createWaterfallEngine(first: WaterfallScene, full: TimeRange, ra
     },
     hit: (x, y) => hitWaterfall(scene.tree, scene.rows, view.get(), box.get(), x, y),
     timeAt: (x) => timeAt(box.get(), view.get().range, x),
+    band: () => {
+      const { drag } = pointer.get();
+      if (drag !== null) return [Math.min(...drag), Math.max(...drag)];
+      const range = chosen.get();
+      return range === null ? null : bandOf(box.get(), view.get().range, range);
+    },
+    mountLanes: (canvas, lanes, palette) => {
+      const draw = (c: CanvasRenderingContext2D, size: { readonly height: number }): void => {
+        const shown = lanes();
+        if (shown !== null) drawLanes(c, shown, view.get().range, box.get(), engine.band(), size.height, palette());
+      };
+      return keep(createSurface(canvas, draw), [view, box, pointer, chosen]);
+    },
     mount: (rowsCanvas, pointerCanvas, palette) => {
       const ends = [
         keep(
@@ -183,8 +205,10 @@ export function createWaterfallEngine(first: WaterfallScene, full: TimeRange, ra
           [view],
         ),
         keep(
-          createSurface(pointerCanvas, (c) => drawWaterfallPointer(c, pointer.get(), view.get(), box.get(), pointerTime(), palette())),
-          [view, pointer],
+          createSurface(pointerCanvas, (c) =>
+            drawWaterfallPointer(c, pointer.get(), engine.band(), view.get(), box.get(), pointerTime(), palette()),
+          ),
+          [view, pointer, chosen],
         ),
       ];
       return () => {
@@ -199,8 +223,11 @@ export function createWaterfallEngine(first: WaterfallScene, full: TimeRange, ra
         if (inFlight.length !== slices) inFlight = operationsInFlight(scene.tree, full, slices);
         const map = { inFlight, path: scene.tree.criticalPath, full };
         drawMinimap(c, map, view.get().range, nameWidth, size.height, palette());
+        const range = chosen.get();
+        const band = range === null ? null : bandOf({ width, height: size.height, nameWidth }, full, range);
+        if (band !== null) drawBand(c, band[0], band[1], size.height, palette());
       };
-      return keep(createSurface(canvas, draw), [view]);
+      return keep(createSurface(canvas, draw), [view, chosen]);
     },
     minimapTimeAt: (x, width) => timeAt(boxOf(width, 0), full, x),
   };

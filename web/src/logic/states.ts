@@ -45,7 +45,7 @@ const BLOCKED_ON: Readonly<Record<WaitKind, string>> = {
   other: 'on something else',
 };
 
-const KEY_OF_WAIT: Readonly<Record<WaitKind, keyof Blocked>> = {
+export const KEY_OF_WAIT: Readonly<Record<WaitKind, keyof Blocked>> = {
   lock: 'lock',
   queue: 'queue',
   join: 'join',

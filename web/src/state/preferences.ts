@@ -4,6 +4,7 @@ import { createAtom } from './store';
 export type ThemeChoice = 'system' | 'light' | 'dark';
 
 const THEME_KEY = 'longpole.theme';
+const LANES_KEY = 'longpole.lanes';
 const PANEL_KEY = 'longpole.panel-share';
 
 // Storage can be off; then a choice holds until the page closes.
@@ -50,6 +51,14 @@ export function startThemes(): void {
   for (const query of ['(prefers-color-scheme: dark)', '(forced-colors: active)']) {
     window.matchMedia(query).addEventListener('change', () => paletteAtom.set(paletteAtom.get() + 1));
   }
+}
+
+/** Whether the page shows what threads did. */
+export const lanesAtom = createAtom(load(LANES_KEY) !== 'off');
+
+/** Keeps that choice for the next visit. */
+export function startLanes(): void {
+  lanesAtom.watch(() => save(LANES_KEY, lanesAtom.get() ? 'on' : 'off'));
 }
 
 /** The selection panel's share of the width. */

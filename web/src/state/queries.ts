@@ -4,8 +4,10 @@ import { api } from '../api/client';
 import { ApiError } from '../api/error';
 import type { FlameTime } from '../api/types.gen';
 import type { Micros } from '../base/brand';
+import type { Excerpt } from '../logic/excerpt';
 import { mapRequestOf, type Range } from '../logic/service-map';
 import { listingOf, mergedListing, type TraceListing } from '../logic/trace-listing';
+import type { TimeRange } from '../logic/waterfall';
 
 // A sealed recording never changes, so loaded data stays valid while the page is open.
 const SEALED = { staleTime: Number.POSITIVE_INFINITY, refetchOnWindowFocus: false } as const;
@@ -114,10 +116,33 @@ export const spanQuery = (recording: string, handle: string) =>
     ...SEALED,
   });
 
-export const flameQuery = (recording: string, span: string | null, time: FlameTime) =>
+/** An excerpt as parameters of a request. */
+const parametersOf = ({ range, thread }: Excerpt) => ({
+  ...(range === null ? {} : { from: `${Math.round(range.start)}`, to: `${Math.round(range.end)}` }),
+  ...(thread === null ? {} : { thread: `${thread}` }),
+});
+
+export const threadsQuery = (recording: string, range: TimeRange | null) =>
   queryOptions({
-    queryKey: [recording, 'flame', span, time],
-    queryFn: ({ signal }) => api.flame(recording, span, time, signal),
+    queryKey: [recording, 'threads', range],
+    queryFn: ({ signal }) => api.threads(recording, parametersOf({ range, thread: null }), signal),
+    ...SEALED,
+  });
+
+/** What threads did in a range, in `bins` pieces. While the reader moves on, the last answer stays. */
+export const lanesQuery = (recording: string, range: TimeRange, bins: number, limit: number) =>
+  queryOptions({
+    queryKey: [recording, 'lanes', range, bins, limit],
+    queryFn: ({ signal }) => api.lanes(recording, parametersOf({ range, thread: null }), bins, limit, signal),
+    placeholderData: (previous) => previous,
+    structuralSharing: false,
+    ...SEALED,
+  });
+
+export const flameQuery = (recording: string, span: string | null, time: FlameTime, excerpt: Excerpt) =>
+  queryOptions({
+    queryKey: [recording, 'flame', span, time, excerpt],
+    queryFn: ({ signal }) => api.flame(recording, span, time, parametersOf(excerpt), signal),
     ...SEALED,
     structuralSharing: false,
   });

@@ -2,9 +2,10 @@
 import { getRouteApi } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import type { FlameTime, Pole } from '../api/types.gen';
+import type { Excerpt } from '../logic/excerpt';
 import type { Fold } from '../logic/rows';
 import type { TimeRange } from '../logic/waterfall';
-import { changed, printFold, printRange, type RecordingSearch, selectingSpan, showingTime } from './url';
+import { changed, printFold, printRange, type RecordingSearch, readRange, selectingExcerpt, selectingSpan, showingTime } from './url';
 
 const route = getRouteApi('/r/$rec');
 
@@ -21,7 +22,10 @@ export interface SelectionActions {
   selectFrame(handle: string | null): void;
   zoomFlame(node: number): void;
   showTime(time: FlameTime): void;
+  /** Moves the part of the time axis that is on the screen. */
   setRange(range: TimeRange | null): void;
+  /** Selects a range of time, or a thread; `null` deselects it. */
+  selectExcerpt(excerpt: Partial<Excerpt>): void;
   setFold(fold: Fold): void;
   /** Searches rows of the trace; an empty text ends the search. */
   find(text: string): void;
@@ -31,6 +35,8 @@ export interface SelectionActions {
 export interface Selection {
   readonly recording: string;
   readonly search: RecordingSearch;
+  /** The selected range of time and thread; the same object while they stay. */
+  readonly excerpt: Excerpt;
   readonly actions: SelectionActions;
 }
 
@@ -58,10 +64,16 @@ export function useSelection(): Selection {
       zoomFlame: (node) => go((previous) => changed(previous, { node: node > 0 ? node : null }), true),
       showTime: (time) => go((previous) => showingTime(previous, time), false),
       setRange: (range) => go((previous) => changed(previous, { t: range === null ? null : printRange(range) }), true),
+      selectExcerpt: (excerpt) => go((previous) => selectingExcerpt(previous, excerpt), false),
       find: (text) => go((previous) => changed(previous, text === '' ? { find: null, only: null } : { find: text }), true),
       showOnlyFound: (isOnly) => go((previous) => changed(previous, { only: isOnly ? 1 : null }), true),
       setFold: (fold) => go((previous) => changed(previous, { fold: printFold(fold) }), true),
     };
   }, [navigate]);
-  return { recording: rec, search, actions };
+  const { range, thread } = search;
+  const excerpt = useMemo<Excerpt>(
+    () => ({ range: range === undefined ? null : readRange(range), thread: thread ?? null }),
+    [range, thread],
+  );
+  return { recording: rec, search, excerpt, actions };
 }

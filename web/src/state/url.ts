@@ -21,7 +21,11 @@ export interface RecordingSearch {
   readonly pole?: string;
   /** Handle of the selected function. */
   readonly frame?: string;
-  /** Time range on the screen: `120000-4500000`, nanoseconds from the origin. */
+  /** Selected range of time: `120000-4500000`, nanoseconds from the origin. */
+  readonly range?: string;
+  /** Number of the selected thread. */
+  readonly thread?: number;
+  /** Time range on the screen, spelled the same. */
   readonly t?: string;
   /** The folded spans: `s3.s9`, or `all.s1` for all except s1. */
   readonly fold?: string;
@@ -51,7 +55,7 @@ export function readListSearch(search: Readonly<Record<string, unknown>>): ListS
 
 /** Reads the search parameters of a recording, without invalid ones. */
 export function readRecordingSearch(search: Readonly<Record<string, unknown>>): RecordingSearch {
-  const { span, id, pole, frame, t, fold, time, node, find, only } = search;
+  const { span, id, pole, frame, range, thread, t, fold, time, node, find, only } = search;
   // The router turns words that look like numbers into numbers.
   const words = typeof find === 'string' || typeof find === 'number' ? String(find).slice(0, QUERY_CHARACTERS_MAX) : '';
   return {
@@ -59,6 +63,8 @@ export function readRecordingSearch(search: Readonly<Record<string, unknown>>): 
     ...(typeof id === 'string' && SPAN_ID.test(id) ? { id } : {}),
     ...(isHandle(pole, 'p') ? { pole } : {}),
     ...(isHandle(frame, 'f') ? { frame } : {}),
+    ...(typeof range === 'string' && readRange(range) !== null ? { range } : {}),
+    ...(typeof thread === 'number' && Number.isSafeInteger(thread) && thread >= 0 ? { thread } : {}),
     ...(typeof t === 'string' && readRange(t) !== null ? { t } : {}),
     ...(typeof fold === 'string' && readFold(fold) !== null ? { fold } : {}),
     ...(time === 'off_cpu' || time === 'wall' ? { time } : {}),
@@ -113,6 +119,19 @@ export function changed(
 ): RecordingSearch {
   const merged = { ...search, ...change };
   return Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== null && value !== undefined)) as RecordingSearch;
+}
+
+/** Another part of the recording: a new graph, so the zoom resets. */
+export function selectingExcerpt(
+  search: RecordingSearch,
+  excerpt: { readonly range?: TimeRange | null; readonly thread?: number | null },
+): RecordingSearch {
+  const { range, thread } = excerpt;
+  return changed(search, {
+    ...(range === undefined ? {} : { range: range === null ? null : printRange(range) }),
+    ...(thread === undefined ? {} : { thread }),
+    node: null,
+  });
 }
 
 /** Another time of the flame graph: a new graph, so the zoom resets; the function stays selected. */

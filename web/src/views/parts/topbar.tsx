@@ -40,11 +40,13 @@ const KEYS: readonly { readonly title: string; readonly keys: readonly (readonly
     keys: [
       [['W', 'S'], 'zoom in, out'],
       [['A', 'D'], 'earlier, later'],
-      [['Z'], 'zoom to the selected span'],
+      [['Z'], 'zoom to the selected range or span'],
       [['0'], 'whole run'],
       [['Ctrl', 'wheel'], 'zoom at the pointer'],
       [['Shift', 'wheel'], 'earlier, later'],
-      [['drag on the ruler'], 'zoom to a range'],
+      [['drag on the ruler or a thread'], 'select a range of time'],
+      [['R'], 'select the range on the screen'],
+      [['2'], 'show or hide threads'],
       [['.', ','], 'next, previous match of the search, span with the selected function, or long pole'],
     ],
   },
@@ -88,7 +90,7 @@ const KEYS: readonly { readonly title: string; readonly keys: readonly (readonly
   {
     title: 'Everywhere',
     keys: [
-      [['Esc'], 'deselect the function, then the span'],
+      [['Esc'], 'deselect the function, then the range and thread, then the span'],
       [['/'], 'find rows of the trace, or recordings'],
       [['T'], 'next theme'],
       [['?'], 'this list'],

@@ -19,7 +19,7 @@ export function Minimap({ engine, palette }: { readonly engine: WaterfallEngine;
     // biome-ignore lint/a11y/noStaticElementInteractions: for the mouse; W, S, A and D do the same from the keyboard
     <div
       className={css.minimap}
-      title="operations at once; drag to select a range, double-click to show the whole run"
+      title="operations at once; drag to zoom to a range, double-click to show the whole run"
       onPointerDown={(event) => {
         from.current = timeOf(event);
         event.currentTarget.setPointerCapture(event.pointerId);

@@ -3,6 +3,7 @@ import { type CSSProperties, type KeyboardEvent, type PointerEvent, useDeferredV
 import type { Frame, Poles, Summary, Tree } from '../../api/types.gen';
 import { clamp } from '../../base/math';
 import { selectedPole } from '../../logic/answer';
+import { isWhole, WHOLE } from '../../logic/excerpt';
 import { foundSpans, onPathOf, readFind, rowsWith } from '../../logic/find';
 import { counted, formatCommand, formatDuration, shortCommand } from '../../logic/format';
 import { spanOfHandle } from '../../logic/handles';
@@ -72,6 +73,7 @@ function TraceRows({
       selected={search.span === undefined ? null : spanOfHandle(search.span, tree.spans.parent.length)}
       selectedPole={search.pole ?? null}
       urlRange={urlRange}
+      excerpt={selection.excerpt}
       actions={actions}
     />
   );
@@ -134,7 +136,7 @@ function Announcement({
 }
 
 function Loaded({ selection, summary }: { readonly selection: Selection; readonly summary: Summary }) {
-  const { recording, search, actions } = selection;
+  const { recording, search, excerpt, actions } = selection;
   const poles = useQuery(polesQuery(recording));
   const tree = useQuery(treeQuery(recording));
   const frameHandle = search.frame ?? '';
@@ -150,11 +152,12 @@ function Loaded({ selection, summary }: { readonly selection: Selection; readonl
       if (event.key !== 'Escape' || isTyping(event)) return;
       if (search.find !== undefined) actions.find('');
       else if (search.frame !== undefined) actions.selectFrame(null);
+      else if (!isWhole(excerpt)) actions.selectExcerpt(WHOLE);
       else if (search.span !== undefined) actions.selectSpan(null);
     };
     window.addEventListener('keydown', onKey);
     return () => window.removeEventListener('keydown', onKey);
-  }, [search.find, search.frame, search.span, actions]);
+  }, [search.find, search.frame, search.span, excerpt, actions]);
 
   // Where the panel is below the trace, a selection goes there: nobody sees it change from above.
   const panel = useRef<HTMLElement>(null);

@@ -1,18 +1,18 @@
 /** What the mouse does on the rows: point, click, drag, wheel. */
 import { type MouseEvent, type PointerEvent, type RefObject, useEffect, useRef } from 'react';
 import type { Pole, Tree } from '../../api/types.gen';
-import type { SpanIndex } from '../../base/brand';
+import type { Nanos, SpanIndex } from '../../base/brand';
 import { at } from '../../base/column';
 import { clamp } from '../../base/math';
 import type { WaterfallEngine } from '../../canvas/waterfall-engine';
 import { counted, formatDuration } from '../../logic/format';
 import { spanHandle } from '../../logic/handles';
 import { nameOfSpan, poleOfSpanInWords, remarksOf, serviceOfSpan } from '../../logic/span-words';
-import { panned, ROW_HEIGHT, rangeOfSpan, type WaterfallView } from '../../logic/waterfall';
+import { panned, ROW_HEIGHT, rangeOfSpan, type TimeRange, type WaterfallView } from '../../logic/waterfall';
 import type { createHover } from '../parts/hover-card';
 
 /** A click that wandered further is a drag. */
-const CLICK_PIXELS = 4;
+export const CLICK_PIXELS = 4;
 /** Zoom for one pixel of the wheel. */
 const WHEEL_ZOOM = 1.0018;
 
@@ -68,12 +68,19 @@ export interface WaterfallGestures {
   readonly onDoubleClick: (event: MouseEvent) => void;
 }
 
+/** The times between two places of the axis. */
+export function rangeOfPixels(engine: WaterfallEngine, pixels: readonly [number, number]): TimeRange {
+  const [start, end] = [engine.timeAt(Math.min(...pixels)), engine.timeAt(Math.max(...pixels))];
+  return { start, end: Math.max(end, start + 1) as Nanos };
+}
+
 export function useWaterfallGestures(
   engine: WaterfallEngine,
   host: RefObject<HTMLDivElement | null>,
   hover: ReturnType<typeof createHover>,
   select: (span: SpanIndex) => void,
   toggle: (span: SpanIndex) => void,
+  choose: (range: TimeRange) => void,
 ): WaterfallGestures {
   const { view, box, pointer, full } = engine;
   const press = useRef<Press | null>(null);
@@ -161,7 +168,7 @@ export function useWaterfallGestures(
       const range = pointer.get().drag;
       if (range === null) return;
       pointer.set({ ...pointer.get(), drag: null });
-      engine.moveTo({ start: engine.timeAt(Math.min(...range)), end: engine.timeAt(Math.max(...range)) }, null);
+      choose(rangeOfPixels(engine, range));
     },
     onPointerLeave: () => {
       pointer.set({ ...pointer.get(), row: null, x: null });

@@ -7,6 +7,7 @@ import type { WaterfallEngine } from '../../canvas/waterfall-engine';
 import { spanHandle } from '../../logic/handles';
 import { ALL_FOLDED, isFolded, NOTHING_FOLDED, neighbouringMark, neighbouringPole, rowOf } from '../../logic/rows';
 import { rangeOfSpan, rowsThatFit } from '../../logic/waterfall';
+import { lanesAtom } from '../../state/preferences';
 import type { SelectionActions } from '../../state/selection';
 import { isTyping } from '../parts/keyboard';
 
@@ -40,7 +41,12 @@ export function useTimelineKeys(engine: WaterfallEngine, actions: SelectionActio
         a: () => engine.pan(-PAN_STEP * times),
         d: () => engine.pan(PAN_STEP * times),
         0: () => engine.moveTo(engine.full, null),
-        z: () => selected !== null && engine.moveTo(rangeOfSpan(tree, selected, engine.full), null),
+        z: () => {
+          const range = engine.chosen.get() ?? (selected === null ? null : rangeOfSpan(tree, selected, engine.full));
+          if (range !== null) engine.moveTo(range, null);
+        },
+        r: () => actions.selectExcerpt({ range: engine.view.get().range }),
+        2: () => lanesAtom.set(!lanesAtom.get()),
         '[': () => actions.setFold(ALL_FOLDED),
         ']': () => actions.setFold(NOTHING_FOLDED),
         '.': () => step(1),

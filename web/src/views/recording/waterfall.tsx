@@ -2,6 +2,7 @@ import { useCallback, useEffect, useId, useLayoutEffect, useMemo, useRef, useSta
 import type { SpanIndex } from '../../base/brand';
 import type { WaterfallScene } from '../../canvas/draw-waterfall';
 import { createWaterfallEngine } from '../../canvas/waterfall-engine';
+import type { Excerpt } from '../../logic/excerpt';
 import { counted, formatCount } from '../../logic/format';
 import { spanHandle } from '../../logic/handles';
 import { ALL_FOLDED, type Fold, NOTHING_FOLDED, rowOf, toggled } from '../../logic/rows';
@@ -17,6 +18,7 @@ import { ScrollThumb } from '../parts/scroll-thumb';
 import { IconButton } from '../parts/tip';
 import { usePalette } from '../parts/use-palette';
 import { FindBox, type Found } from './find-box';
+import { Lanes } from './lanes';
 import { Minimap } from './minimap';
 import css from './recording.module.css';
 import { RowsMirror } from './rows-mirror';
@@ -67,6 +69,7 @@ export function Waterfall({
   selected,
   selectedPole,
   urlRange,
+  excerpt,
   actions,
 }: {
   readonly prepared: PreparedTree;
@@ -78,6 +81,8 @@ export function Waterfall({
   readonly selectedPole: string | null;
   /** The time range in the URL. */
   readonly urlRange: TimeRange | null;
+  /** The selected range of time and thread. */
+  readonly excerpt: Excerpt;
   readonly actions: SelectionActions;
 }) {
   const { tree, path, full } = prepared;
@@ -105,7 +110,9 @@ export function Waterfall({
 
   const select = useCallback((span: SpanIndex) => actions.selectSpan(spanHandle(span)), [actions]);
   const toggle = useCallback((span: SpanIndex) => actions.setFold(toggled(engine.scene().fold, span)), [actions, engine]);
-  const gestures = useWaterfallGestures(engine, host, hover, select, toggle);
+  useLayoutEffect(() => engine.chosen.set(excerpt.range), [engine, excerpt.range]);
+  const choose = useCallback((range: TimeRange) => actions.selectExcerpt({ range }), [actions]);
+  const gestures = useWaterfallGestures(engine, host, hover, select, toggle, choose);
   const onKeyDown = useRowKeys(engine, host, focused, select, toggle);
   const step = useMarkSteps(engine, select);
   useTimelineKeys(engine, actions, step);
@@ -179,6 +186,15 @@ export function Waterfall({
           Arrow keys move between rows, Enter selects, the question mark lists all keys.
         </p>
       </div>
+      <Lanes
+        recording={tree.recording}
+        engine={engine}
+        excerpt={excerpt}
+        hover={hover}
+        palette={palette}
+        choose={choose}
+        actions={actions}
+      />
       <HoverCard atom={hover} />
       <Legend marked={marks.spans.length > 0} isFound={found.text !== ''} />
     </section>
