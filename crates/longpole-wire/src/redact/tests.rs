@@ -237,7 +237,7 @@ proptest! {
     }
 
     #[test]
-    fn any_message_is_cleaned_once_and_for_all(text in r#"([a-z1é"'`=:/@\[\]() ,<>{}\\]|\n|password|"loc":|"path":|"instancePath":|"input":|"data":|input_value=| with value | rejected value |Key \(|\)=\(|duplicate entry '|' for key '|://|@tcp\(|@h:11|cookie: |set-cookie: |"kty"|"d":|eyJwYXNzd29yZCI6IlpxN2h1bnRlcjIifQ|<pwd>|<!\[CDATA\[|\]\]>){0,40}"#) {
+    fn any_message_is_cleaned_once_and_for_all(text in r#"([a-z1é"'`=:/@\[\]() ,<>{}\\]|\n|password|"loc":|"path":|"param":|"op":"add"|"instancePath":|"value":|"input":|"data":|auth=\(|input_value=| with value | rejected value |Key \(|\)=\(|duplicate entry '|' for key '|://|@tcp\(|@h:11|cookie: |set-cookie: |"kty"|"d":|eyJwYXNzd29yZCI6IlpxN2h1bnRlcjIifQ|<pwd>|<!\[CDATA\[|\]\]>){0,40}"#) {
         let once = cleaned(&text);
         prop_assert_eq!(cleaned(&once), once);
     }
@@ -415,6 +415,20 @@ const HOSTILE: &[&str] = &[
     "{\"loc\":[\"a\",\"token\",\"input\":\"a ",
     "\"path\":\"/token\" \"value\":\"a ",
     "\"instancePath\":\"/a/token",
+    "\"value\":\"a\" \"path\":\"token\" ",
+    "\"value\":\"a \"path\":\"token\" ",
+    "\"value\":'a \"path\":\"token\" ",
+    "\"value\":[\"a\",\"param\":\"token\" ",
+    "{\"value\":\"a\",\"param\":\"b1\"",
+    "\"value\":\"a\",\"\\\"\\\"\\\"\\\"\"param\":\"token\" ",
+    "\"input\":\"a\",\"loc\":[\"token\"],",
+    "\"input\":\"a\",\"loc\":[0,0,0,",
+    "\"param\":\"token\",",
+    "\"path\":\"/////",
+    "\"loc\":[,,,,",
+    "\"op\":\"add\",\"path\":\"/a/token\",\"value\":\"a\",",
+    "\"value\":\"a\",\"path\":\"/a/b\",\"op\":\"add\",",
+    "\"op\":\"add\",",
     "(token)=(a ",
     "Key (token)=(a ",
     "duplicate entry 'a ",
@@ -453,6 +467,17 @@ const HOSTILE: &[&str] = &[
     "auth=('a',",
     "userpassword(\"a\",",
     "drivermanager.getconnection(\"a\",\"b",
+    "drivermanager.getconnection(a,b,\"c",
+    "auth=(",
+    "auth=(a",
+    "auth=(a,\"b",
+    "auth=(a,\\\"b",
+    "auth=(\"",
+    "auth=('",
+    "auth=(()",
+    "auth=([]a[]",
+    "auth=(\"auth=(\"auth=(\"auth=(\")",
+    "setuserpassword(a ",
     "token=\"a\" -> ",
     "token=\"a\" -> \"",
     "token=\"\" => \"b",
@@ -538,6 +563,26 @@ fn no_search_hides_from_the_budget() {
         }
     }
     // A hundred megabytes. One search of each byte that takes no steps took minutes for each of these texts.
+    assert!(start.elapsed() < std::time::Duration::from_secs(60), "{:?}", start.elapsed());
+}
+
+#[test]
+fn objects_and_calls_of_a_megabyte_are_judged_within_their_steps() {
+    let units = HOSTILE
+        .iter()
+        .filter(|unit| ["\"path\"", "\"loc\"", "\"op\"", "param\"", "auth=(", "getconnection("].iter().any(|word| unit.contains(word)));
+    let start = std::time::Instant::now();
+    let mut most = 0;
+    for unit in units {
+        // The same beside a value and behind a field that each of them could ask again.
+        for before in ["", "{\"value\":\"a\",", "{\"op\":\"add\",\"path\":\"/a/token\",", "auth=("] {
+            let text = format!("{before}{}(", unit.repeat((1 << 20) / unit.len()));
+            let (taken, is_whole) = steps(&text);
+            assert!(is_whole, "{before}{unit}… is taken out as a whole");
+            most = most.max(taken / text.len() as u64);
+        }
+    }
+    assert!(most <= 40, "{most} steps a byte");
     assert!(start.elapsed() < std::time::Duration::from_secs(60), "{:?}", start.elapsed());
 }
 

@@ -2,14 +2,19 @@
 //!
 //! ```text
 //! db.auth("ann", "hunter2")                                      the argument of this number
+//! DriverManager.getConnection(url(env), user, "hunter2")         those before it may be no texts
 //! db.changeUserPassword("ann", "hunter2")                        the second one behind the name of a password of a user
 //! $password = ConvertTo-SecureString "hunter2" -AsPlainText      the first word that is no option
 //! ```
 
+use std::ops::Range;
+
 use super::name::NAME_BYTES_MAX;
 use super::scan::Scan;
 use crate::redact::bytes::{ends_with_ignoring_case, starts_with_ignoring_case};
+use crate::redact::mask::is_redacted;
 use crate::redact::names::Meaning;
+use crate::redact::quotes::closing;
 use crate::redact::value_forms::is_nothing;
 
 /// The command of PowerShell that makes a password of a text.
@@ -20,6 +25,12 @@ const OPTIONS_MAX: usize = 4;
 
 /// Beginnings of functions that take a password: `find_user_pass` returns one.
 const SETTERS: &[&str] = &["set", "Set", "change", "Change", "update", "Update", "reset", "Reset"];
+
+/// Bytes of the arguments before the password: one of them is a URL.
+const ARGUMENTS_BYTES_MAX: usize = 1024;
+
+/// Brackets that are open in one of these arguments: `getConnection(url(env.get("A")), …`.
+const BRACKETS_MAX: u32 = 4;
 
 /// Ends of calls, and which of their arguments is the password.
 const LOGINS: &[(&str, usize)] = &[
@@ -33,6 +44,27 @@ const LOGINS: &[(&str, usize)] = &[
     ("usernamepasswordauthenticationtoken", 1),
     ("drivermanager.getconnection", 2),
 ];
+
+/// Where the argument of this number begins, or where the search for it ended. Those before it are texts, variables and other calls.
+fn behind_commas(arguments: &[u8], number: usize) -> Result<usize, usize> {
+    let (mut at, mut open, mut commas) = (0, 0, 0);
+    while commas < number {
+        match arguments.get(at).ok_or(at)? {
+            b',' if open == 0 => commas += 1,
+            b'(' | b'[' | b'{' if open < BRACKETS_MAX => open += 1,
+            b')' | b']' | b'}' if open > 0 => open -= 1,
+            b'(' | b'[' | b'{' | b')' | b']' | b'}' | b';' => return Err(at),
+            quote @ (b'"' | b'\'' | b'`') => {
+                let slashes = arguments[..at].iter().rev().take_while(|byte| **byte == b'\\').count();
+                at += 1;
+                at += closing(&arguments[at..], *quote, slashes).map_err(|stop| at + stop)? + slashes;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    Ok(at + arguments[at..].iter().take_while(|byte| byte.is_ascii_whitespace()).count())
+}
 
 impl Scan<'_> {
     /// Whether the value that begins here is such a command, which is none itself.
@@ -58,8 +90,20 @@ impl Scan<'_> {
         if is_code || is_nothing(value) { None } else { self.hide(start.at..end) }
     }
 
-    /// The password that a call takes whose bracket stands here, before a quote.
-    pub(super) fn login(&mut self, bracket: usize) -> Option<usize> {
+    /// Whether a call whose bracket stands here takes a password, and has a text there. The scan goes on behind the bracket: other
+    /// arguments may be credentials, too, as the password in a URL is.
+    pub(super) fn login(&mut self, bracket: usize) -> bool {
+        let Some(password) = self.password_of_call(bracket) else { return false };
+        if is_redacted(self.text, &password) {
+            return true;
+        }
+        let is_one = !is_nothing(&self.text[password.clone()]);
+        self.found.extend(is_one.then_some(password));
+        is_one
+    }
+
+    /// The text that stands where such a call takes its password.
+    fn password_of_call(&mut self, bracket: usize) -> Option<Range<usize>> {
         let before = &self.bytes[..bracket];
         let known = LOGINS.iter().find(|(name, _)| ends_with_ignoring_case(before, name.as_bytes())).map(|(_, argument)| *argument);
         let argument = match known {
@@ -67,20 +111,15 @@ impl Scan<'_> {
             None if self.is_of_user(bracket) => 1,
             None => return None,
         };
-        let mut at = bracket + 1;
-        for _ in 0..argument {
-            let start = self.value_start(at).filter(|start| start.quote.is_some() && !start.in_list)?;
-            let end = self.value_end(start);
-            let behind = &self.bytes[end.min(self.bytes.len())..];
-            let quotes = behind.iter().take_while(|byte| matches!(byte, b'"' | b'\'' | b'\\')).count();
-            let comma = behind[quotes..].iter().take_while(|byte| byte.is_ascii_whitespace()).count() + quotes;
-            (behind.get(comma) == Some(&b',')).then_some(())?;
-            at = end + comma + 1;
-            at += self.bytes[at..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        if self.is_spent() {
+            return None;
         }
-        let start = self.value_start(at).filter(|start| start.quote.is_some() && !start.in_list)?;
-        let end = self.value_end(start);
-        if is_nothing(&self.text[start.at..end]) { None } else { self.hide(start.at..end) }
+        let first = bracket + 1;
+        let arguments = &self.bytes[first..self.bytes.len().min(first + ARGUMENTS_BYTES_MAX)];
+        let before = behind_commas(arguments, argument);
+        self.names.steps.spend(before.unwrap_or_else(|stop| stop));
+        let start = self.value_start(first + before.ok()?).filter(|start| start.quote.is_some() && !start.in_list)?;
+        Some(start.at..self.value_end(start))
     }
 
     /// Whether the call whose bracket stands here has the name of the password of a user: `changeUserPassword`.

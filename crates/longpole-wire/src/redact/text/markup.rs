@@ -30,6 +30,9 @@ impl Scan<'_> {
                 // `<entry key="password">`; others than data have texts there.
                 meaning = self.meaning_of_name_at(pair.behind);
                 told = true;
+            } else if let Some(field) = self.field_in(&(open + 1..at)) {
+                meaning = self.names.meaning_of_any(&self.text[field]);
+                told = true;
             } else if is_value_of_pair(name) || name.eq_ignore_ascii_case(b"string") {
                 // `<name>password</name><value>`.
                 let of_pair = self.pair.as_mut().and_then(|pair| pair.is_beside(bytes, open).then_some(pair.behind));
@@ -38,7 +41,7 @@ impl Scan<'_> {
                 let behind = position(bytes, at + 1, |byte| byte == b'<' || byte == b'\n');
                 let closed = position(bytes, behind, |byte| byte == b'>' || byte == b'\n');
                 self.names.steps.spend(closed - at);
-                self.pair = Some(Pair { behind: at + 1, seen_to: closed, open: 0, is_field: false });
+                self.pair = Some(Pair { behind: at + 1, seen_to: closed, open: 0 });
             }
         }
         if meaning == Meaning::Plain {

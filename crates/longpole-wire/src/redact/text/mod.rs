@@ -13,6 +13,7 @@
 mod calls;
 mod database;
 mod encoded;
+mod fields;
 mod form;
 mod header;
 mod keywords;
@@ -34,6 +35,7 @@ mod value;
 
 use std::ops::Range;
 
+use self::fields::Fields;
 use self::literal::Literal;
 use self::scan::Scan;
 use super::escapes::unescaped;
@@ -128,6 +130,7 @@ fn scan(text: &str, names: &mut Names, found: &mut Vec<Range<usize>>) -> (bool, 
         is_map: None,
         pair: None,
         lone: None,
+        fields: Fields::default(),
         harmless_to: 0,
         jwk: (0..0, false),
         values_to: 0,

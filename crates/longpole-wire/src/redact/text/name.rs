@@ -94,13 +94,19 @@ impl Scan<'_> {
         if word.eq_ignore_ascii_case(b"passe") && ends_with_ignoring_case(&self.bytes[..name.start], b"mot de ") {
             return Meaning::Password;
         }
-        if matches!(word, b"input" | b"data" | b"input_value") {
+        if word == b"input_value" {
             return self.meaning_of_input(name, behind);
         }
-        if is_value_of_pair(word) {
-            return self.meaning_of_pair(name.start, behind);
+        if matches!(word, b"input" | b"data") {
+            return self.meaning_of_field(name.start, behind, true);
         }
-        Meaning::Plain
+        if !is_value_of_pair(word) {
+            return Meaning::Plain;
+        }
+        match self.meaning_of_pair(name.start, behind) {
+            Meaning::Plain => self.meaning_of_field(name.start, behind, false),
+            meaning => meaning,
+        }
     }
 
     /// The same of one or two letters or digits, which say nothing on their own.

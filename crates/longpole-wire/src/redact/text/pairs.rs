@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::name::{NAME_BYTES_MAX, is_header, is_of_name};
-use super::scan::{Operator, Pair, Scan};
+use super::scan::{Operator, Pair, Scan, Start};
 use crate::redact::bytes::ends_with_ignoring_case;
 use crate::redact::mask::is_redacted;
 use crate::redact::names::Meaning;
@@ -43,7 +43,7 @@ impl Scan<'_> {
             Some(name) => self.meaning_of_name_at(name),
             None => {
                 self.pair = None;
-                self.lone = self.value_start(behind).map(|start| (start, Pair::of(behind)));
+                self.lone = self.value_start(behind);
                 Meaning::Plain
             }
         }
@@ -64,18 +64,14 @@ impl Scan<'_> {
     /// A name without a meaning may be one half of a pair. Its value, if that stands before it: `{"value": "…", "name": "TOKEN"}`.
     pub(super) fn half_of_pair(&mut self, name: Range<usize>, behind: usize) -> Option<usize> {
         if !is_name_of_pair(&self.bytes[name.clone()]) {
-            let bytes = self.bytes;
-            self.pair = self.field_of_pair(&bytes[name], behind).or(self.pair);
+            self.key_of_field(&name, behind);
             return None;
         }
         if self.is_of_form(name.start) {
             return self.form_field(behind);
         }
         self.pair = Some(Pair::of(behind));
-        let (start, mut pair) = self.lone.take()?;
-        if !pair.is_beside(self.bytes, name.start) {
-            return None;
-        }
+        let start = self.lone.take().filter(|start| start.is_near(name.start))?;
         // Without quotes, only a word that is alone on its line, as YAML has it: `- value: hunter2\n  name: TOKEN`.
         if start.quote.is_none() {
             let end = self.line_end(start.at);
@@ -87,18 +83,44 @@ impl Scan<'_> {
             }
         }
         let meaning = self.meaning_of_name_at(behind);
-        if meaning == Meaning::Plain || self.is_spent() {
-            return None;
-        }
-        let end = self.value_end(start);
-        let value = start.at..end;
-        if end <= name.start && !is_nothing(&self.text[value.clone()]) && self.is_credential(meaning, start, end, Operator::Equals) {
-            // What stands behind it was seen already, so it is not the last that is hidden.
-            if !is_redacted(self.text, &value) {
-                self.found.push(value);
-            }
+        if meaning != Meaning::Plain && !self.is_spent() {
+            self.hide_before(meaning, start, name.start);
         }
         None
+    }
+
+    /// Hides the value that began before a key, if it stands in the same object and the key says that it is a credential.
+    pub(super) fn hide_before(&mut self, meaning: Meaning, start: Start, key: usize) {
+        let end = self.value_end(start);
+        if end > key || !self.is_beside_value(start, end, key) {
+            return;
+        }
+        let value = start.at..end;
+        let is_one = !is_nothing(&self.text[value.clone()]) && self.is_credential(meaning, start, end, Operator::Equals);
+        // What stands behind it was seen already, so it is not the last that is hidden.
+        if is_one && !is_redacted(self.text, &value) {
+            self.found.push(value);
+        }
+    }
+
+    /// Whether a key stands in the same brackets as the value before it. Brackets in the value and in texts between are characters of them.
+    fn is_beside_value(&mut self, start: Start, end: usize, key: usize) -> bool {
+        let bytes = self.bytes;
+        self.names.steps.spend(2 * (key - end));
+        let mut pair = Pair::of(end);
+        let slashes = start.quote.map_or(0, |(_, slashes)| slashes);
+        let mut at = (end + slashes + 1).min(key);
+        while let Some(open) = bytes[at..key].iter().position(|byte| matches!(byte, b'"' | b'\'')) {
+            let open = at + open;
+            // Behind a quote that is not closed nobody knows what is a text.
+            let Ok(length) = closing(&bytes[open + 1..key], bytes[open], slashes) else { break };
+            if !pair.is_beside(bytes, open) {
+                return false;
+            }
+            at = open + 1 + length + slashes + 1;
+            pair.seen_to = at;
+        }
+        pair.is_beside(bytes, key)
     }
 
     /// `"X-Api-Key", "…"`: two elements of a list or a tuple, or what a call takes.

@@ -3,16 +3,17 @@
 //! ```text
 //! "password" with value "hunter2" fails to match …                     the name before, in quotes
 //! password\n  String should have … [type=…, input_value='hunter2', …]   the name alone on the line above
-//! {"loc":["body","password"],"msg":"…","input":"hunter2"}              the name last in a list, or last in a path
 //! Key (api_token)=(hunter2) already exists.                            the name of a column
 //! Duplicate entry 'hunter2' for key 'users.api_token'                  the name behind
 //! 'hunter2' is too short⏎⏎Failed validating … in schema['password']     the name two lines below
 //! ```
+//!
+//! Objects that name the field are in `fields.rs`.
 
 use std::ops::Range;
 
 use super::name::{NAME_BYTES_MAX, is_of_name};
-use super::scan::{Pair, Scan};
+use super::scan::Scan;
 use crate::redact::bytes::floor;
 use crate::redact::mask::is_redacted;
 use crate::redact::names::Meaning;
@@ -36,11 +37,6 @@ const BEHIND_REFUSED: &[&str] = &[" is ", " does ", " has ", " should ", " was "
 
 /// Quotes in a message of jsonschema at which the refused value may begin.
 const QUOTES_MAX: usize = 8;
-
-/// Whether this key of a validator's answer says which field it refuses. What it refuses stands beside it as `value`, `input` or `data`.
-fn says_field(key: &[u8]) -> bool {
-    matches!(key, b"loc" | b"param" | b"instancePath")
-}
 
 impl Scan<'_> {
     /// `value "hunter2"` behind the name of a field in quotes.
@@ -71,18 +67,12 @@ impl Scan<'_> {
         if meaning.is_of(value) && !is_nothing(value) { self.hide(start..end) } else { None }
     }
 
-    /// What the name of the field says of `input`, `data` and `input_value`, if they are a text, and not a whole body from which it is missing.
+    /// What the name of the field says of `input_value`, if that is a text, and not a whole body from which the field is missing.
     pub(super) fn meaning_of_input(&mut self, name: &Range<usize>, behind: usize) -> Meaning {
-        let is_line = self.bytes[name.clone()].contains(&b'_');
-        if !is_line && !self.pair.is_some_and(|pair| pair.is_field) || self.value_start(behind).is_none_or(|start| start.quote.is_none()) {
+        if self.value_start(behind).is_none_or(|start| start.quote.is_none()) {
             return Meaning::Plain;
         }
-        if is_line {
-            return self.meaning_of_line_above(name.start);
-        }
-        let bytes = self.bytes;
-        let field = self.pair.as_mut().and_then(|pair| pair.is_beside(bytes, name.start).then_some(pair.behind));
-        field.map_or(Meaning::Plain, |field| self.meaning_of_name_at(field))
+        self.meaning_of_line_above(name.start)
     }
 
     /// What the line above says of `input_value`, if it is a name and nothing else.
@@ -98,36 +88,6 @@ impl Scan<'_> {
             }
             _ => Meaning::Plain,
         }
-    }
-
-    /// The half of a pair that this key is, if it says which field is refused: `"loc": ["body", "password"]`, `"path": "/password"`.
-    pub(super) fn field_of_pair(&mut self, key: &[u8], behind: usize) -> Option<Pair> {
-        let is_path = key == b"path";
-        if !is_path && !says_field(key) {
-            return None;
-        }
-        let near = &self.bytes[behind..self.bytes.len().min(behind + NAME_BYTES_MAX)];
-        // The last of a list, or what stands behind the last slash. A longer path is one of a server.
-        let first = near.iter().position(|byte| !byte.is_ascii_whitespace())?;
-        if matches!(near[first], b'[' | b'(') {
-            let close = near.iter().position(|byte| matches!(byte, b']' | b')'));
-            self.names.steps.spend(close.unwrap_or(near.len()));
-            let close = close?;
-            let last = near[..close].iter().rposition(|byte| matches!(byte, b',' | b'[' | b'('))?;
-            return Some(Pair { seen_to: behind + close + 1, is_field: true, ..Pair::of(behind + last + 1) });
-        }
-        let is_quote = |byte: &u8| matches!(byte, b'"' | b'\'');
-        let open = first + near[first..].iter().take_while(|byte| **byte == b'\\').count();
-        near.get(open).filter(|byte| is_quote(byte))?;
-        let length = near[open + 1..].iter().position(is_quote);
-        self.names.steps.spend(length.unwrap_or(near.len()));
-        let close = open + 1 + length?;
-        let slash = near[open + 1..close].iter().rposition(|byte| *byte == b'/');
-        if is_path && slash.is_some_and(|slash| slash > 0) {
-            return None;
-        }
-        let name = slash.map_or(first, |slash| open + 1 + slash + 1);
-        Some(Pair { seen_to: behind + close, is_field: !is_path, ..Pair::of(behind + name) })
     }
 
     /// `Key (user_id, api_token)=(5, hunter2) already exists`: the sign stands here.

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::fields::Fields;
 use super::literal::Literal;
 use crate::redact::known_names::Names;
 use crate::redact::mask::is_redacted;
@@ -20,6 +21,13 @@ pub(super) struct Start {
     pub(super) in_list: bool,
     /// There are three quotes before it.
     pub(super) triple: bool,
+}
+
+impl Start {
+    /// Whether this key stands behind it, and as near as the halves of a pair are.
+    pub(super) fn is_near(self, key: usize) -> bool {
+        (self.at..=self.at + PAIR_BYTES_MAX).contains(&key)
+    }
 }
 
 /// What stands between a name and its value.
@@ -57,7 +65,9 @@ pub(super) struct Scan<'a> {
     /// The last `name=` or `key:` of a pair.
     pub(super) pair: Option<Pair>,
     /// The value of a pair whose name did not stand before it.
-    pub(super) lone: Option<(Start, Pair)>,
+    pub(super) lone: Option<Start>,
+    /// What an object says of the field that it is about.
+    pub(super) fields: Fields,
     /// Objects up to here have nothing in them that could be a credential.
     pub(super) harmless_to: usize,
     /// What stands between two braces, and whether it is a JSON Web Key.
@@ -78,13 +88,11 @@ pub(super) struct Pair {
     /// Up to here it is known how many brackets are open.
     pub(super) seen_to: usize,
     pub(super) open: i32,
-    /// It is a field that a validator refuses.
-    pub(super) is_field: bool,
 }
 
 impl Pair {
     pub(super) fn of(behind: usize) -> Self {
-        Pair { behind, seen_to: behind, open: 0, is_field: false }
+        Pair { behind, seen_to: behind, open: 0 }
     }
 
     /// Whether it stands in the same brackets or element as this place. Each byte is read once, however often this is called.

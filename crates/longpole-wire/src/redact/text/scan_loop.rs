@@ -230,8 +230,8 @@ impl Scan<'_> {
             b'(' => {
                 self.breaks |= at > 0 && self.bytes[at - 1] == b'$';
                 let quoted = matches!(next, Some(b'"' | b'\''));
-                if quoted && let Some(end) = self.login(at) {
-                    return Some(end);
+                if self.login(at) {
+                    return None;
                 }
                 let name = quoted.then(|| self.name_before(at)).flatten()?.0;
                 let called = &self.text[name.clone()];
