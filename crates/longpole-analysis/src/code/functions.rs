@@ -135,6 +135,16 @@ fn unnamed(recording: &Recording, location: &Location) -> Frame {
 /// Time in samples, then in waits.
 type SamplesAndWaits = (UnsignedNanos, UnsignedNanos);
 
+/// Bytes of a function's name or file that views show. Each list of functions copies them, and whoever sends a recording chooses them.
+const SHOWN_BYTES_MAX: usize = 4 << 10;
+
+fn shown(name: &str) -> String {
+    match name.len() {
+        ..=SHOWN_BYTES_MAX => name.to_owned(),
+        _ => format!("{}…", &name[..name.floor_char_boundary(SHOWN_BYTES_MAX)]),
+    }
+}
+
 impl Functions {
     /// The functions of this recording.
     pub fn new(recording: &Recording) -> Functions {
@@ -154,8 +164,8 @@ impl Functions {
                 let id = *names.entry((frame.function.clone(), frame.file.clone())).or_insert(next);
                 if id == next {
                     list.push(Function {
-                        function: frame.function.to_string(),
-                        file: frame.file.to_string(),
+                        function: shown(&frame.function),
+                        file: shown(&frame.file),
                         line: 0,
                         reason: frame.reason.clone(),
                         runtime,

@@ -46,9 +46,9 @@ impl LaneBins {
 
     fn bin_at(&self, at: Nanos) -> usize {
         let (length, bins) = (i128::from((self.to - self.from).0).max(1), self.sums.len() as i128);
-        let bin = (i128::from((at - self.from).0) * bins / length).clamp(0, bins - 1) as usize;
-        // Division rounds down, and so does `start_of`.
-        if bin + 1 < self.sums.len() && self.start_of(bin + 1) <= at { bin + 1 } else { bin }
+        // The last one that begins by then: `start_of` rounds down, and of a range that is shorter than its pieces are many, some are empty.
+        let bin = ((i128::from((at - self.from).0) + 1) * bins + length - 1) / length - 1;
+        bin.clamp(0, bins - 1) as usize
     }
 
     /// Adds what the thread did.
