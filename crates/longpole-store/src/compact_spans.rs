@@ -195,6 +195,17 @@ impl CompactSpans {
     }
 
     /// Whether the span has events.
+    /// Whether a span with the ids of a kept one is the same: it began at the same time, under the same name, in the same service.
+    pub(crate) fn is_same(&self, index: usize, span: &Span) -> bool {
+        self.heads[index].start == span.start && self.is_called(index, span)
+    }
+
+    /// Whether it has the name and service of a kept one.
+    pub(crate) fn is_called(&self, index: usize, span: &Span) -> bool {
+        let example = &self.examples[self.heads[index].example];
+        example.name == span.name && example.service_name() == span.service_name()
+    }
+
     pub(crate) fn has_events(&self, index: usize) -> bool {
         self.body(index).first().is_some_and(|first| first & has::EVENTS != 0)
     }

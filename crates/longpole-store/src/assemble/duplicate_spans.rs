@@ -8,7 +8,10 @@
 //! sent by 12, whose resource says 10    12 forwards spans of 10, or claims to; so does a fork
 //! ```
 
-use longpole_model::{Loss, LossKind, Span};
+use std::hash::Hasher;
+
+use longpole_model::{Loss, LossKind, Span, SpanId};
+use siphasher::sip::SipHasher13;
 
 use super::processes::ProcessesBuilder;
 use crate::compact_spans::CompactSpans;
@@ -16,6 +19,25 @@ use crate::compact_spans::CompactSpans;
 /// The loss of the spans that lose their ids to another one.
 const DETAIL: &str = "spans that another process sent with the ids of a kept span; longpole keeps the first, unless the span's own process \
                       or one of its ancestors sent another";
+
+/// The loss of the spans that got other ids.
+const MOVED: &str = "spans with the ids of other spans, which nobody can tell to be the same: they have ids of their own here";
+
+/// How often an id is searched that no other span has.
+const IDS_TRIED: u8 = 8;
+
+/// An id for a span whose own another one has: the same for the same span each time.
+fn id_beside(span: &Span, attempt: u8) -> Option<SpanId> {
+    let mut hasher = SipHasher13::new();
+    hasher.write(&span.span_id.bytes());
+    hasher.write_u8(attempt);
+    hasher.write_i64(span.start.unix_nanos());
+    for text in [span.name.as_str(), span.service_name()] {
+        hasher.write_usize(text.len());
+        hasher.write(text.as_bytes());
+    }
+    SpanId::new(hasher.finish().to_be_bytes())
+}
 
 /// The senders of spans, and the spans with the ids of a kept one.
 #[derive(Debug, Default)]
@@ -25,6 +47,8 @@ pub(super) struct DuplicateSpans {
     spans: CompactSpans,
     /// The place that each of them wants, and its sender.
     claims: Vec<(usize, u32)>,
+    /// How many got ids of their own.
+    moved: u64,
 }
 
 impl DuplicateSpans {
@@ -36,6 +60,19 @@ impl DuplicateSpans {
     /// Notes the sender of a span that took the place of one.
     pub(super) fn note_replaced(&mut self, at: usize, sender: Option<u32>) {
         self.senders[at] = sender.unwrap_or(0);
+    }
+
+    /// Gives a span of an unknown sender an id that no kept span has, or that of a kept one which is the same. Whoever may send to a server
+    /// knows the ids of others; their spans must not disappear behind his.
+    pub(super) fn move_aside(&mut self, span: &mut Span, is_free: impl Fn(&Span) -> bool) {
+        self.moved += 1;
+        let ids: Vec<SpanId> = (0..IDS_TRIED).filter_map(|attempt| id_beside(span, attempt)).collect();
+        for id in ids {
+            span.span_id = id;
+            if is_free(span) {
+                return;
+            }
+        }
     }
 
     /// How many spans wait.
@@ -57,7 +94,7 @@ impl DuplicateSpans {
     }
 
     /// Gives places to those that have a better claim than who has them, and counts the others.
-    pub(super) fn settle(mut self, kept: &mut CompactSpans, processes: &ProcessesBuilder) -> Option<Loss> {
+    pub(super) fn settle(mut self, kept: &mut CompactSpans, processes: &ProcessesBuilder) -> Vec<Loss> {
         for (index, (at, sender)) in self.claims.iter().enumerate() {
             let (pid, first_pid, first_sender) = (self.spans.pid(index), kept.pid(*at), self.senders[*at]);
             let is_own = |pid: Option<u32>, sender: u32| sender != 0 && pid == Some(sender);
@@ -69,7 +106,7 @@ impl DuplicateSpans {
                 self.senders[*at] = *sender;
             }
         }
-        let count = self.claims.len() as u64;
-        (count > 0).then(|| Loss::new(LossKind::SpansDuplicate, count, DETAIL))
+        let losses = [(self.claims.len() as u64, DETAIL), (self.moved, MOVED)].into_iter().filter(|(count, _)| *count > 0);
+        losses.map(|(count, detail)| Loss::new(LossKind::SpansDuplicate, count, detail)).collect()
     }
 }

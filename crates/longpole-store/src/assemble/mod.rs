@@ -79,8 +79,18 @@ impl Assembler {
         }
     }
 
-    /// Takes a span from an unknown sender.
-    pub fn span(&mut self, span: Span) {
+    /// Takes a span from an unknown sender. Of the same span (ids, start, name and service) the one that ends later stays; another one with its
+    /// ids gets an id of its own.
+    pub fn span(&mut self, mut span: Span) {
+        let is_free = |this: &Self, span: &Span| match this.span_index.get(this.spans.heads(), span.trace_id, span.span_id) {
+            None => true,
+            Some(known) => this.spans.is_same(known, span) || this.spans.is_unfinished(known) && this.spans.is_called(known, span),
+        };
+        if !is_free(self, &span) {
+            let mut duplicates = std::mem::take(&mut self.duplicate_spans);
+            duplicates.move_aside(&mut span, |span| is_free(self, span));
+            self.duplicate_spans = duplicates;
+        }
         self.span_by(None, span);
     }
 
@@ -228,7 +238,7 @@ impl Assembler {
         if self.duplicates > 0 {
             self.loss(Loss::new(LossKind::SpansDuplicate, self.duplicates, "received twice; the one that ends later is kept"));
         }
-        if let Some(loss) = std::mem::take(&mut self.duplicate_spans).settle(&mut self.spans, &self.processes) {
+        for loss in std::mem::take(&mut self.duplicate_spans).settle(&mut self.spans, &self.processes) {
             self.loss(loss);
         }
         self.place_span_events();

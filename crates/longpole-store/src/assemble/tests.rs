@@ -399,14 +399,32 @@ fn a_second_definition_of_a_number_is_ignored() {
 #[test]
 fn of_two_spans_with_the_same_ids_the_later_end_stays_and_the_other_is_counted() {
     let mut assembler = Assembler::new(testing::begun());
-    let span = |end, name: &str| Span { end: Timestamp(end), name: name.into(), ..testing::span(1, 1, 0, 0) };
-    for span in [span(5, "partial"), span(9, "whole"), span(9, "again"), span(7, "late"), testing::span(2, 1, 0, 0)] {
+    let span = |end| Span { end: Timestamp(end), ..testing::span(1, 1, 0, 0) };
+    for span in [span(5), span(9), span(9), span(7), testing::span(2, 1, 0, 0)] {
         assembler.span(span);
     }
     let recording = assembler.finish();
-    let names: Vec<&str> = recording.spans.iter().map(|span| span.name.as_str()).collect();
-    assert_eq!(names, ["whole", "span 1"]);
+    assert_eq!((recording.spans.len(), recording.spans[0].end), (2, Timestamp(9)));
     assert_eq!(recording.losses, [Loss::new(LossKind::SpansDuplicate, 3, "received twice; the one that ends later is kept")]);
+}
+
+/// Whoever may send to a server can name the ids of others.
+#[test]
+fn a_span_with_the_ids_of_another_one_does_not_hide_it() {
+    let own = Span { name: "charge card".into(), ..testing::span(1, 1, 0, 0) };
+    let forged = Span { name: "all fine here".into(), end: Timestamp(own.end.0 + 1), ..own.clone() };
+    let longer = Span { end: Timestamp(forged.end.0 + 1), ..forged.clone() };
+    for sent in [[&own, &forged, &longer], [&forged, &longer, &own], [&longer, &own, &forged]] {
+        let mut assembler = Assembler::new(testing::begun());
+        sent.into_iter().for_each(|span| assembler.span(span.clone()));
+        let recording = assembler.finish();
+        let mut found: Vec<(&str, Timestamp)> = recording.spans.iter().map(|span| (span.name.as_str(), span.end)).collect();
+        found.sort_unstable();
+        assert_eq!(found, [("all fine here", longer.end), ("charge card", own.end)]);
+        assert_ne!(recording.spans[0].span_id, recording.spans[1].span_id);
+        let count = |word: &str| recording.losses.iter().filter(|loss| loss.detail.contains(word)).map(|loss| loss.count).sum::<u64>();
+        assert_eq!((count("received twice") > 0, count("ids of their own") > 0), (true, true), "{:?}", recording.losses);
+    }
 }
 
 /// Which of these spans with the same ids is kept, each given by its sender, the process it claims, its end and its name; and how

@@ -49,16 +49,21 @@ pub(super) fn attach(rows: Vec<Span>) -> Vec<Span> {
         return rows;
     }
     let (records, mut spans): (Vec<Span>, Vec<Span>) = rows.into_iter().partition(is_log_event);
-    // A client and a server of Zipkin share an id: the first one gets them.
-    let mut place_of: FastMap<SpanId, usize> = FastMap::default();
-    for (place, span) in spans.iter().enumerate() {
-        place_of.entry(span.span_id).or_insert(place);
-    }
+    // Two services may have spans with one id, as the client and the server of Zipkin: each gets its own records, the first those of others.
+    let targets: Vec<Option<usize>> = {
+        let (mut first_of, mut of_service) = (FastMap::default(), FastMap::default());
+        for (place, span) in spans.iter().enumerate() {
+            first_of.entry(span.span_id).or_insert(place);
+            of_service.entry((span.span_id, span.service_name())).or_insert(place);
+        }
+        let target = |record: &Span| of_service.get(&(record.span_id, record.service_name())).or(first_of.get(&record.span_id)).copied();
+        records.iter().map(target).collect()
+    };
     // By a hash with keys of its own: a copy of each event would take many times what they take, which share their texts.
     let keys = RandomState::new();
     let mut changed: FastMap<usize, HashSet<u64>> = FastMap::default();
-    for record in records {
-        let Some(&place) = place_of.get(&record.span_id) else { continue };
+    for (record, place) in records.into_iter().zip(targets) {
+        let Some(place) = place else { continue };
         for event in record.events {
             let events = &mut spans[place].events;
             let known = changed.entry(place).or_insert_with(|| events.iter().map(|event| hash_of(event, &keys)).collect());
