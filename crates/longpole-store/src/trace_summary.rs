@@ -88,6 +88,17 @@ impl TraceSummary {
     }
 }
 
+/// Bytes of a name in a summary. Lists of traces are read by all, and whoever may send chooses names of any length.
+const NAME_BYTES_MAX: usize = 256;
+
+/// A name as a list has it.
+fn in_a_list(name: &Text) -> Text {
+    match name.len() {
+        ..=NAME_BYTES_MAX => name.clone(),
+        _ => format!("{}…", &name[..name.floor_char_boundary(NAME_BYTES_MAX)]).into(),
+    }
+}
+
 /// A trace whose spans are being counted. Each may be of a service of its own.
 pub(crate) struct CountedTrace {
     summary: TraceSummary,
@@ -112,9 +123,9 @@ impl CountedTrace {
         };
         if better {
             summary.root = Some((is_root, start));
-            (summary.root_service, summary.root_name) = (service.clone(), name.clone());
+            (summary.root_service, summary.root_name) = (in_a_list(&service), in_a_list(name));
         }
-        let count = self.services.entry(service).or_default();
+        let count = self.services.entry(in_a_list(&service)).or_default();
         *count = count.saturating_add(1);
     }
 

@@ -103,7 +103,7 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 pub(crate) fn reread(table: &'static Table, batch: &RecordBatch) -> RecordBatch {
     let mut file = Vec::new();
     let mut writer =
-        ArrowWriter::try_new(&mut file, batch.schema(), Some(properties(table, batch.num_rows(), Pages::LONG).unwrap())).unwrap();
+        ArrowWriter::try_new(&mut file, batch.schema(), Some(properties(table, batch.num_rows(), false, Pages::LONG).unwrap())).unwrap();
     writer.write(batch).unwrap();
     writer.close().unwrap();
     let file = Bytes::from(file);
