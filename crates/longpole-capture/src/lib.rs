@@ -32,3 +32,5 @@ pub mod span_context;
 mod sys;
 mod waits;
 mod worker;
+
+pub use sys::limits::raise_open_files_limit;

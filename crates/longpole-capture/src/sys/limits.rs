@@ -17,7 +17,7 @@ pub(crate) fn open_files_limit() -> usize {
 }
 
 /// Raises the limit of descriptors of this process as far as allowed.
-pub(crate) fn raise_open_files_limit() {
+pub fn raise_open_files_limit() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: both calls read or fill the structure they are given.
     unsafe {

@@ -73,6 +73,12 @@ impl Metrics {
         put("queries_refused_total", "counter", "Queries that found no place among those answered at once.", read(&self.refused_queries));
         put("requests_refused_for_memory_total", "counter", "Requests that were refused because memory was short.", memory.refused());
         put("queries_refused_for_memory_total", "counter", "Queries for which there was no memory.", memory.queries().refused());
+        put(
+            "segment_memory_bytes",
+            "gauge",
+            "Bytes of memory of what is kept of segments for the next query.",
+            figures.segment_memory_bytes,
+        );
         put("query_memory_bytes", "gauge", "Bytes of memory of queries and of kept reports.", memory.queries().bytes());
         put("query_memory_limit_bytes", "gauge", "Bytes of memory that they may have together.", memory.queries().limit());
         put("memory_limit_bytes", "gauge", "Bytes of memory that all shares may have together.", memory.limit());

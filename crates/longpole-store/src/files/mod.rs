@@ -251,6 +251,22 @@ pub(crate) fn identity(path: &Path) -> io::Result<(u64, u64)> {
     fs::symlink_metadata(path).map(|there| (there.dev(), there.ino()))
 }
 
+/// What tells a file from another one in its place, and from itself before it was written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileVersion {
+    identity: (u64, u64),
+    length: u64,
+    modified: (i64, i64),
+}
+
+impl FileVersion {
+    pub(crate) fn of(file: &File) -> io::Result<FileVersion> {
+        let found = file.metadata()?;
+        let (identity, modified) = ((found.dev(), found.ino()), (found.mtime(), found.mtime_nsec()));
+        Ok(FileVersion { identity, length: found.len(), modified })
+    }
+}
+
 /// The same file, to be read at a place of its own.
 pub(crate) fn again(file: &File) -> io::Result<File> {
     // By its path another one may be found by now.

@@ -57,14 +57,14 @@ impl Met {
 /// Every trace that may match, in the order of their rows.
 pub(super) fn of_segment(segment: &Segment, filter: &SpanFilter, query: &QueryLimits) -> Result<Vec<Candidate>, StoreError> {
     let tables = segment.tables()?;
-    let rows = rows_of_fields(tables, filter, query)?;
+    let rows = rows_of_fields(&tables, filter, query)?;
     let mut met = Vec::new();
     let attributes = filter.attributes.iter().map(|(key, value)| (key.as_str(), Some(value.as_str())));
     let mut is_complete = true;
     for (key, value) in attributes.chain(filter.keys.iter().map(|key| (key.as_str(), None))) {
         is_complete = false;
         if met.len() < CONDITIONS_MAX && !rows.as_ref().is_some_and(Bits::is_empty) {
-            met.extend(met_by(tables, key, value, rows.as_ref(), query)?);
+            met.extend(met_by(&tables, key, value, rows.as_ref(), query)?);
         }
     }
     // A row of this name may be a log record, which is no span.

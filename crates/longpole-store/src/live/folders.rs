@@ -5,8 +5,10 @@ use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::generation::Generations;
+use super::kept_parts::PartsAccount;
 use super::manifest::{Manifest, SegmentEntry};
 use super::segment::{self, Segment};
 use super::{NODES, TENANT};
@@ -23,6 +25,8 @@ pub(super) struct Folders {
     pub(super) others: Vec<NodeLogs>,
     pub(super) manifest: PathBuf,
     pub(super) segments: PathBuf,
+    /// What is kept in memory of the segments.
+    pub(super) parts: Arc<PartsAccount>,
 }
 
 /// The logs of a node.
@@ -59,11 +63,11 @@ impl Folders {
         let NodeLogs { node, wal } = logs.remove(0);
         let manifest = make_dirs(root, &["tenants", TENANT, "manifest"])?;
         let segments = make_dirs(root, &["tenants", TENANT, "segments"])?;
-        Ok((Folders { node, wal, others: logs, manifest, segments }, locks))
+        Ok((Folders { node, wal, others: logs, manifest, segments, parts: Arc::default() }, locks))
     }
 
     pub(super) fn segment(&self, entry: &SegmentEntry) -> Segment {
-        Segment::new(self.segments.join(entry.folder()), entry.clone())
+        Segment::new(self.segments.join(entry.folder()), entry.clone(), &self.parts)
     }
 
     /// The list of segments. A segment that a whole list does not name, and that a server was making when it ended, is removed; everything else

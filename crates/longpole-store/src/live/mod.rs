@@ -22,6 +22,7 @@ mod filter;
 mod folders;
 mod generation;
 mod head;
+mod kept_parts;
 mod log_events;
 mod manifest;
 mod operations;
@@ -39,6 +40,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
 
 use longpole_model::calendar::{civil_from_days, days_from_civil};
 use longpole_model::{LossKind, Span, Timestamp};
@@ -138,6 +140,9 @@ impl Appended {
     }
 }
 
+/// How long a segment that could not be read is left out of all answers. Then it is tried again: a disk may be back.
+const DAMAGED_FOR: Duration = Duration::from_secs(60);
+
 /// Something that is kept beside the segments, and within the same limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeptBeside {
@@ -175,8 +180,8 @@ struct SharedStore {
     sync_thread: SyncThread,
     /// Held by who makes a segment or removes some: folders of segments that the list does not name any more.
     maintenance: Mutex<Vec<PathBuf>>,
-    /// Segments that cannot be read, and why.
-    damaged: Mutex<BTreeMap<String, String>>,
+    /// Segments that cannot be read, why, and when that was found.
+    damaged: Mutex<BTreeMap<String, (String, Instant)>>,
     /// What was listed last: long lists take seconds to read.
     listed: Mutex<ListedOperations>,
 }
@@ -247,6 +252,8 @@ pub struct LiveFigures {
     pub segment_spans: u64,
     /// Their bytes.
     pub segment_bytes: u64,
+    /// Bytes of memory of what is kept of them for the next query.
+    pub segment_memory_bytes: u64,
 }
 
 /// A thread that panicked while it held a lock left the values whole: they are changed by plain stores only.
@@ -433,7 +440,7 @@ impl LiveStore {
 
     /// Why segments are left out of all answers, a line for each that was found to be damaged.
     pub fn damaged(&self) -> Vec<String> {
-        lock(&self.shared.damaged).iter().map(|(id, reason)| format!("segment {id} is left out: failed to {reason}")).collect()
+        lock(&self.shared.damaged).iter().map(|(id, (reason, _))| format!("segment {id} is left out: failed to {reason}")).collect()
     }
 
     /// Whether the disk takes what is written to it, as the log would.
@@ -463,7 +470,7 @@ impl LiveStore {
     /// Its figures.
     pub fn figures(&self) -> LiveFigures {
         let state = read(&self.shared.state);
-        let mut figures = LiveFigures::default();
+        let mut figures = LiveFigures { segment_memory_bytes: self.shared.folders.parts.bytes(), ..LiveFigures::default() };
         for generation in state.ended.iter().chain([&state.current]) {
             let head = read(&generation.head);
             figures.head_spans += head.len() as u64;
@@ -485,11 +492,15 @@ impl SharedStore {
     fn all(&self) -> (Vec<Arc<LiveGeneration>>, Vec<Arc<Segment>>) {
         let state = read(&self.state);
         let damaged = lock(&self.damaged);
-        let whole = state.segments.iter().filter(|segment| !damaged.contains_key(&segment.entry.id)).cloned().collect();
+        let is_left_out = |id: &str| damaged.get(id).is_some_and(|(_, found)| found.elapsed() < DAMAGED_FOR);
+        let whole: Vec<_> = state.segments.iter().filter(|segment| !is_left_out(&segment.entry.id)).cloned().collect();
+        if self.folders.parts.is_full() {
+            self.folders.parts.trim(&whole);
+        }
         (state.ended.iter().chain([&state.current]).cloned().collect(), whole)
     }
 
-    /// What a segment answers. A damaged one has no answer, now and later: the others must not be out of reach because of it.
+    /// What a segment answers. A damaged one has no answer for a while: the others must not be out of reach because of it.
     fn of_segment<T: Default>(&self, segment: &Segment, answer: Result<T, StoreError>) -> Result<T, StoreError> {
         let is_gone = |error: &StoreError| matches!(error, StoreError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound);
         match answer {
@@ -498,10 +509,18 @@ impl SharedStore {
                 Ok(T::default())
             }
             Err(error) if error.kind() == ErrorKind::Corrupt || error.is_of_file() => {
-                lock(&self.damaged).insert(segment.entry.id.clone(), error.to_string());
+                segment.forget_parts();
+                lock(&self.damaged).insert(segment.entry.id.clone(), (error.to_string(), Instant::now()));
                 Ok(T::default())
             }
-            answer => answer,
+            Ok(answer) => {
+                let mut damaged = lock(&self.damaged);
+                if !damaged.is_empty() {
+                    damaged.remove(&segment.entry.id);
+                }
+                Ok(answer)
+            }
+            error => error,
         }
     }
 

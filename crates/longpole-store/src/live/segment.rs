@@ -3,10 +3,12 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::slice;
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longpole_model::{Span, SpanEvent, SpanLink, StatusCode, TimeRange, Timestamp, TraceId};
 
+use super::kept_parts::PartsAccount;
 use super::log_events::{self, is_log_event};
 use super::manifest::{SERVICES_MAX, SegmentEntry};
 use super::operations::Operations;
@@ -20,6 +22,7 @@ use crate::memory::kept_texts::KeptTexts;
 use crate::query_limits::QueryLimits;
 use crate::segment::reader::{OpenTable, Tables};
 use crate::segment::writer::Writer;
+use crate::tables::batch::Batch;
 use crate::tables::spans::{SpanRows, Spans};
 use crate::tables::traces::{self, TraceRow};
 use crate::tables::{span_events, span_links, spans};
@@ -34,17 +37,30 @@ const PAGE_ROWS: usize = if cfg!(test) { 4 } else { 4096 };
 /// Rows of a row group. With a trace the dictionaries of its row group are read, which grow with its rows.
 const GROUP_ROWS: usize = if cfg!(test) { 11 } else { 32_768 };
 
-/// Bytes of a list of operations that is kept for the next query.
-const KEPT_BYTES_MAX: usize = 1 << 20;
-
 /// A segment that can be read.
 #[derive(Debug)]
 pub(super) struct Segment {
     pub(super) entry: SegmentEntry,
     directory: PathBuf,
-    index: OnceLock<TraceIndex>,
-    open: OnceLock<OpenTables>,
-    operations: OnceLock<Arc<Operations>>,
+    parts: Mutex<Parts>,
+    last_use: AtomicU64,
+    account: Arc<PartsAccount>,
+}
+
+/// What was read of a segment, and is kept for the next query.
+#[derive(Debug, Default)]
+struct Parts {
+    index: Option<Arc<TraceIndex>>,
+    open: Option<Arc<OpenTables>>,
+    operations: Option<Arc<Operations>>,
+    /// What they take together.
+    bytes: u64,
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        self.forget_parts();
+    }
 }
 
 /// The tables of a segment, opened at the first question.
@@ -54,6 +70,12 @@ pub(super) struct OpenTables {
     pub(super) spans: OpenTable,
     pub(super) events: OpenTable,
     links: OpenTable,
+}
+
+impl OpenTables {
+    fn memory_bytes(&self) -> u64 {
+        [&self.traces, &self.spans, &self.events, &self.links].iter().map(|table| table.memory_bytes()).sum()
+    }
 }
 
 /// What a segment holds, beside its rows.
@@ -114,7 +136,7 @@ pub(super) fn entry_of(hour: &str, folder: &Path) -> Result<SegmentEntry, StoreE
         services: Vec::new(),
         schema: RECORDING_VERSION,
     };
-    let segment = Segment::new(folder.to_owned(), entry.clone());
+    let segment = Segment::new(folder.to_owned(), entry.clone(), &Arc::default());
     segment.index()?;
     let mut services = BTreeSet::new();
     for row in segment.traces(&QueryLimits::default())? {
@@ -167,32 +189,90 @@ fn trace_rows(rows: &SpanRows<'_>) -> Vec<TraceRow> {
 }
 
 impl Segment {
-    pub(super) fn new(directory: PathBuf, entry: SegmentEntry) -> Segment {
-        Segment { entry, directory, index: OnceLock::new(), open: OnceLock::new(), operations: OnceLock::new() }
+    pub(super) fn new(directory: PathBuf, entry: SegmentEntry, account: &Arc<PartsAccount>) -> Segment {
+        Segment { entry, directory, parts: Mutex::default(), last_use: AtomicU64::new(0), account: Arc::clone(account) }
     }
 
-    pub(super) fn tables(&self) -> Result<&OpenTables, StoreError> {
-        if let Some(open) = self.open.get() {
-            return Ok(open);
+    fn parts(&self) -> MutexGuard<'_, Parts> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When it was used last, by the clock of its account.
+    pub(super) fn last_use(&self) -> u64 {
+        self.last_use.load(Ordering::Relaxed)
+    }
+
+    /// Frees what was kept of it. Who reads it at this moment keeps what it has.
+    pub(super) fn forget_parts(&self) {
+        let parts = std::mem::take(&mut *self.parts());
+        self.account.remove(parts.bytes);
+    }
+
+    /// A part that is kept, or else is made and kept.
+    fn part<T>(
+        &self,
+        place: fn(&mut Parts) -> &mut Option<Arc<T>>,
+        make: impl FnOnce() -> Result<T, StoreError>,
+        bytes: impl FnOnce(&T) -> u64,
+    ) -> Result<Arc<T>, StoreError> {
+        self.last_use.store(self.account.use_now(), Ordering::Relaxed);
+        if let Some(kept) = place(&mut self.parts()) {
+            return Ok(Arc::clone(kept));
         }
+        let made = Arc::new(make()?);
+        let bytes = bytes(&made);
+        let mut parts = self.parts();
+        // Another query may have been quicker.
+        if let Some(kept) = place(&mut parts) {
+            return Ok(Arc::clone(kept));
+        }
+        *place(&mut parts) = Some(Arc::clone(&made));
+        parts.bytes += bytes;
+        self.account.add(bytes);
+        Ok(made)
+    }
+
+    pub(super) fn tables(&self) -> Result<Arc<OpenTables>, StoreError> {
+        self.part(|parts| &mut parts.open, || self.open_tables(), OpenTables::memory_bytes)
+    }
+
+    fn open_tables(&self) -> Result<OpenTables, StoreError> {
         let tables = Tables::of_directory(&self.directory, RECORDING_VERSION)?;
-        let open = OpenTables {
+        Ok(OpenTables {
             traces: OpenTable::new(&tables, &traces::TABLE)?,
             spans: OpenTable::new(&tables, &spans::TABLE)?,
             events: OpenTable::new(&tables, &span_events::TABLE)?,
             links: OpenTable::new(&tables, &span_links::TABLE)?,
-        };
-        Ok(self.open.get_or_init(|| open))
+        })
     }
 
-    fn index(&self) -> Result<&TraceIndex, StoreError> {
-        if let Some(index) = self.index.get() {
-            return Ok(index);
-        }
+    fn index(&self) -> Result<Arc<TraceIndex>, StoreError> {
+        self.part(|parts| &mut parts.index, || self.read_index(), |index| index.bytes().len() as u64)
+    }
+
+    fn read_index(&self) -> Result<TraceIndex, StoreError> {
         let path = self.directory.join(INDEX);
         let bytes = files::read(&path).map_err(StoreError::io("read", &path))?;
-        let index = TraceIndex::parse(bytes).map_err(|reason| StoreError::Corrupt { path, reason: reason.to_owned() })?;
-        Ok(self.index.get_or_init(|| index))
+        match TraceIndex::parse(bytes) {
+            Ok(Some(index)) => Ok(index),
+            // It has a hash that anybody can compute.
+            Ok(None) => Ok(TraceIndex::of(self.trace_ids(None, &QueryLimits::default())?.into_iter())),
+            Err(reason) => Err(StoreError::Corrupt { path, reason: reason.to_owned() }),
+        }
+    }
+
+    /// The ids of traces by their rows, which come in their order; without rows, of all.
+    fn trace_ids(&self, rows: Option<&[u32]>, query: &QueryLimits) -> Result<Vec<TraceId>, StoreError> {
+        let (tables, mut ids) = (self.tables()?, Vec::new());
+        let take = |batch: Batch<'_>| traces::read_ids(&batch, &mut ids);
+        match rows {
+            None => tables.traces.read_columns(&[traces::ID], size_of::<TraceId>(), query, take)?,
+            Some(rows) => {
+                let ranges: Vec<_> = rows.iter().map(|row| *row..row.saturating_add(1)).collect();
+                tables.traces.read_columns_at(&[traces::ID], size_of::<TraceId>(), &ranges, query, take)?;
+            }
+        }
+        Ok(ids)
     }
 
     /// What a search needs of a trace, if it is here.
@@ -206,7 +286,16 @@ impl Segment {
         if candidates.is_empty() {
             return Ok(None);
         }
-        Ok(self.traces_at(&candidates, query)?.into_iter().find(|row: &TraceRow| row.summary.trace_id == trace_id))
+        // Texts are read of the trace alone, however many have its fingerprint.
+        let found = match candidates[..] {
+            [only] => Some(only),
+            _ => {
+                let ids = self.trace_ids(Some(&candidates), query)?;
+                candidates.into_iter().zip(ids).find(|(_, id)| *id == trace_id).map(|(row, _)| row)
+            }
+        };
+        let Some(row) = found else { return Ok(None) };
+        Ok(self.traces_at(&[row], query)?.into_iter().find(|row: &TraceRow| row.summary.trace_id == trace_id))
     }
 
     /// Every trace, in the order of the rows.
@@ -275,9 +364,10 @@ impl Segment {
 
     /// Services, operations and kinds of its spans.
     pub(super) fn operations(&self, query: &QueryLimits) -> Result<Arc<Operations>, StoreError> {
-        if let Some(operations) = self.operations.get() {
-            return Ok(Arc::clone(operations));
-        }
+        self.part(|parts| &mut parts.operations, || self.read_operations(query), |operations| operations.bytes() as u64)
+    }
+
+    fn read_operations(&self, query: &QueryLimits) -> Result<Operations, StoreError> {
         let mut operations = Operations::default();
         self.tables()?.spans.read_columns(&["service_name", "name", "kind"], 0, query, |batch| {
             spans::read_operations(&batch, |service, name, kind| {
@@ -286,8 +376,6 @@ impl Segment {
                 }
             })
         })?;
-        // Lists of usual length are kept.
-        let operations = Arc::new(operations);
-        Ok(if operations.bytes() <= KEPT_BYTES_MAX { Arc::clone(self.operations.get_or_init(|| operations)) } else { operations })
+        Ok(operations)
     }
 }

@@ -11,6 +11,7 @@
 
 pub(crate) mod checksums;
 mod panic_guard;
+mod positioned_file;
 mod preflight;
 pub(crate) mod reader;
 pub(crate) mod recording;

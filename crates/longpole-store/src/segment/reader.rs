@@ -1,7 +1,7 @@
 //! Reads tables, from a directory or from memory, each checked before the first row of it is read.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -23,11 +23,12 @@ use parquet::schema::types::SchemaDescriptor;
 
 use super::checksums::{self, Checksum, Checksums};
 use super::panic_guard::guarded;
+use super::positioned_file::PositionedFile;
 use super::preflight::{self, Claims};
 use super::text_search::{self, Mark, Unsearched};
 use crate::bits::Bits;
 use crate::error::StoreError;
-use crate::files;
+use crate::files::{self, FileVersion};
 use crate::format::{CHECKSUMS_SINCE, RECORDING_VERSION, SEGMENT_KEY};
 use crate::memory::budget::Budget;
 use crate::memory::needs::{self, Figures};
@@ -178,7 +179,7 @@ impl<'a> Tables<'a> {
     }
 
     /// Opens a table in a file of its own and checks all of it; `None` where the recording has no such table.
-    fn open(&self, table: &'static Table) -> Result<Option<(File, Opened)>, StoreError> {
+    fn open(&self, table: &'static Table) -> Result<Option<(PositionedFile, Opened)>, StoreError> {
         let path = self.path(table);
         let unread =
             |source: io::Error| StoreError::Segment { action: "read", table: table.name, path: path.clone(), source: Box::new(source) };
@@ -193,6 +194,7 @@ impl<'a> Tables<'a> {
             list.check_length(&table.file_name(), length).map_err(|reason| StoreError::Corrupt { path: path.clone(), reason })?;
             self.check(table, Checksum::of_rest(&mut file).map_err(unread)?)?;
         }
+        let file = PositionedFile::new(file).map_err(unread)?;
         let opened = self.inspect(&file, table)?;
         Ok(Some((file, opened)))
     }
@@ -378,7 +380,8 @@ pub(crate) fn read(
 pub(crate) struct OpenTable {
     table: &'static Table,
     path: PathBuf,
-    file: File,
+    /// The file, when it was checked.
+    checked: FileVersion,
     metadata: ArrowReaderMetadata,
     rows: u64,
     rows_at_a_time: usize,
@@ -404,7 +407,24 @@ impl OpenTable {
         let claims = opened.claims;
         let rows_at_a_time = claims.rows_at_a_time.into_iter().min().unwrap_or(1);
         let (path, limit) = (tables.path(table), tables.limit());
-        Ok(OpenTable { table, path, file, metadata, rows: claims.rows, rows_at_a_time, held_bytes: claims.held_bytes, limit })
+        let checked = FileVersion::of(file.file()).map_err(StoreError::io("read", &path))?;
+        Ok(OpenTable { table, path, checked, metadata, rows: claims.rows, rows_at_a_time, held_bytes: claims.held_bytes, limit })
+    }
+
+    /// Opens the file that was checked. No descriptor of it stays between two reads: a store has more segments than a process may open files.
+    fn reopen(&self) -> Result<PositionedFile, StoreError> {
+        let failed = StoreError::io("read", &self.path);
+        let opened = files::open(&self.path).and_then(|file| Ok((FileVersion::of(&file)?, PositionedFile::new(file)?)));
+        match opened {
+            Ok((found, file)) if found == self.checked => Ok(file),
+            Ok(_) => Err(StoreError::Corrupt { path: self.path.clone(), reason: "it was replaced after it was checked".to_owned() }),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// Memory that it takes while it is open, about.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.metadata.metadata().memory_size() as u64
     }
 
     /// Bytes of a row, decompressed, in the middle of all.
@@ -440,6 +460,18 @@ impl OpenTable {
         take: impl FnMut(Batch<'_>) -> Rows<()>,
     ) -> Result<(), StoreError> {
         self.read_of(self.mask(columns), row_bytes, slice::from_ref(&self.all()), query, take)
+    }
+
+    /// The same of these rows.
+    pub(crate) fn read_columns_at(
+        &self,
+        columns: &[&str],
+        row_bytes: usize,
+        ranges: &[Range<u32>],
+        query: &QueryLimits,
+        take: impl FnMut(Batch<'_>) -> Rows<()>,
+    ) -> Result<(), StoreError> {
+        self.read_of(self.mask(columns), row_bytes, ranges, query, take)
     }
 
     /// Reads all columns but these, of these rows.
@@ -506,9 +538,7 @@ impl OpenTable {
         let held = Budget::limited(self.limit).holds(self.held_bytes);
         held.map_err(|spent| StoreError::TooLarge { path: self.path.clone(), reason: spent.to_string() })?;
         let _decoding = query.hold(self.held_bytes)?;
-        // Other queries read at other places.
-        let file = files::again(&self.file).map_err(StoreError::io("read", &self.path))?;
-        let search = ColumnSearch { file: Arc::new(file), table: self };
+        let search = ColumnSearch { file: Arc::new(self.reopen()?), table: self };
         let mut rows = Bits::none(usize_of(self.rows));
         let mut first_row = 0;
         for metadata in self.metadata.metadata().row_groups() {
@@ -548,8 +578,8 @@ impl OpenTable {
         let _decoding = query.hold(self.held_bytes)?;
         query.take(budget.taken())?;
         let (groups, selection) = self.groups_with(ranges);
+        let file = self.reopen()?;
         let build = || {
-            let file = files::again(&self.file)?;
             let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone());
             let builder = builder.with_projection(columns).with_row_groups(groups);
             builder.with_row_selection(selection).with_batch_size(self.rows_at_a_time).build()
@@ -616,7 +646,7 @@ struct Group<'a> {
 
 /// Looks for texts in the columns of a table.
 struct ColumnSearch<'a> {
-    file: Arc<File>,
+    file: Arc<PositionedFile>,
     table: &'a OpenTable,
 }
 

@@ -14,7 +14,6 @@
 //! Levels and numbers are in runs: an odd head `2 n + 1` is followed by `n` × 8 numbers of some bits each, an even one `2 n` by one number that
 //! comes `n` times.
 
-use std::fs::File;
 use std::sync::Arc;
 
 use parquet::basic::Encoding;
@@ -23,6 +22,7 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::panic_guard::guarded;
+use super::positioned_file::PositionedFile;
 use crate::bits::Bits;
 use crate::error::StoreError;
 use crate::numbers::u32_of;
@@ -59,7 +59,7 @@ pub(super) enum Mark<'a> {
 
 /// Marks where one of the texts stands in a column of a row group, of values that are among these.
 pub(super) fn find(
-    file: &Arc<File>,
+    file: &Arc<PositionedFile>,
     column: &ColumnChunkMetaData,
     rows: usize,
     wanted: &[&[u8]],

@@ -76,6 +76,9 @@ pub struct DirectoryIdentity {
     made: Option<SystemTime>,
 }
 
+/// What stat(2) counts blocks in.
+const BLOCK_BYTES: u64 = 512;
+
 impl StoredRecording {
     /// Which directory its files are in.
     ///
@@ -226,7 +229,7 @@ impl StoredRecording {
         }
     }
 
-    /// Bytes of its files. What comes or goes meanwhile is not counted.
+    /// Bytes of its files on the disk. What comes or goes meanwhile is not counted.
     pub fn bytes(&self) -> u64 {
         let mut bytes = 0;
         let mut directories = vec![self.directory.clone()];
@@ -234,7 +237,7 @@ impl StoredRecording {
             for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
                 match entry.metadata() {
                     Ok(data) if data.is_dir() => directories.push(entry.path()),
-                    Ok(data) => bytes += data.len(),
+                    Ok(data) => bytes += data.len().max(data.blocks() * BLOCK_BYTES),
                     Err(_) => {}
                 }
             }

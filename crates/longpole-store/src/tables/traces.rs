@@ -15,7 +15,7 @@ pub(crate) static TABLE: Table = Table::new(
     "traces",
     "One row per trace, in the order of their spans.",
     &[
-        column("trace_id", Kind::TraceId, "Trace."),
+        column(ID, Kind::TraceId, "Trace."),
         column("first_row", Kind::Nanos, "First row of its spans; the others follow."),
         column("spans", Kind::Number, "How many there are, with those that are log records of a span."),
         column("errors", Kind::Number, "How many of them failed."),
@@ -34,6 +34,9 @@ pub(crate) static TABLE: Table = Table::new(
     ],
     || TABLE.arrow_schema(),
 );
+
+/// The column of ids.
+pub(crate) const ID: &str = "trace_id";
 
 /// A trace, and the rows of what it is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +82,15 @@ pub(crate) fn read_outlines(batch: &Batch<'_>, next_row: &mut u32, mut take: imp
         *next_row += 1;
     }
     Ok(())
+}
+
+/// Reads the ids alone.
+pub(crate) fn read_ids(batch: &Batch<'_>, ids: &mut Vec<TraceId>) -> Rows<()> {
+    let trace_id = batch.id(ID)?;
+    batch.rows().try_for_each(|row| {
+        ids.push(required(trace_id_at(trace_id, row))?);
+        Ok(())
+    })
 }
 
 pub(crate) fn build(rows: &[TraceRow]) -> Vec<ArrayRef> {

@@ -45,6 +45,8 @@ pub(crate) fn serve(invocation: &Invocation, arguments: &ServeArguments) -> Resu
              machines can, or leave out --listen"
         ),
     };
+    // Connections and segments need more than the 1,024 that most systems begin with.
+    longpole_capture::raise_open_files_limit();
     let store = invocation.open_store()?;
     let root = store.root().display().to_string();
     let jaeger = JaegerVariables::of(env_vars::all_text())?;

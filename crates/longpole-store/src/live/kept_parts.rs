@@ -1,0 +1,62 @@
+//! What is kept in memory of segments between two queries, within a limit: indexes, opened tables, lists of operations.
+//!
+//! Each segment notes when one of its parts was used last. Where all parts together take too much, those go that nobody has used for the longest
+//! time, until a quarter of the room is free.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::segment::Segment;
+
+/// Bytes that parts of segments may take.
+const PARTS_BYTES_MAX: u64 = if cfg!(test) { 256 << 10 } else { 256 << 20 };
+
+/// The account of all segments of a store.
+#[derive(Debug)]
+pub(super) struct PartsAccount {
+    limit: u64,
+    bytes: AtomicU64,
+    /// Counts uses: a clock that no step of time moves.
+    uses: AtomicU64,
+}
+
+impl Default for PartsAccount {
+    fn default() -> Self {
+        PartsAccount { limit: PARTS_BYTES_MAX, bytes: AtomicU64::new(0), uses: AtomicU64::new(0) }
+    }
+}
+
+impl PartsAccount {
+    /// The number of this use.
+    pub(super) fn use_now(&self) -> u64 {
+        self.uses.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn add(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn remove(&self, bytes: u64) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes() > self.limit
+    }
+
+    /// Lets go of parts until a quarter of the room is free.
+    pub(super) fn trim(&self, segments: &[Arc<Segment>]) {
+        let mut by_use: Vec<(u64, &Arc<Segment>)> = segments.iter().map(|segment| (segment.last_use(), segment)).collect();
+        by_use.sort_unstable_by_key(|(used, _)| *used);
+        for (_, segment) in by_use {
+            if self.bytes() <= self.limit / 4 * 3 {
+                return;
+            }
+            segment.forget_parts();
+        }
+    }
+}
