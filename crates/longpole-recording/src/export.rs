@@ -117,7 +117,7 @@ pub fn write(report: &Report, format: Format, selection: &Selection, out: &mut d
             folded_of_spans(report, granularity_nanos, out).map(|left_out| wall_losses(report, granularity_nanos, left_out))
         }
     }?;
-    lose(&mut losses, (whole.spans.len() - count) as u64, "spans behind the first 512 MiB of long texts that several spans share");
+    lose(&mut losses, (whole.spans.len() - count) as u64, "spans after the first 512 MiB of long texts that several spans share");
     if !format.holds_code() {
         let samples = recording.samples.len() as u64;
         lose(&mut losses, samples, "samples of code: chrome, firefox, pprof, speedscope, folded and lpole hold them");
@@ -198,8 +198,8 @@ fn wall_losses(report: &Report, granularity_nanos: u64, left_out: u64) -> Vec<Lo
     let short = report.recording().spans.iter().filter(short).count() as u64;
     let all = report.recording().spans.len() as u64;
     let mut losses = Vec::new();
-    lose(&mut losses, all, "times, ids, attributes and events of spans: a profile holds names and sums");
-    lose(&mut losses, short, "spans shorter than the sampling interval, which may be missing (-g sets it)");
+    lose(&mut losses, all, "timestamps, ids, attributes and events of spans: a profile holds only names and sums");
+    lose(&mut losses, short, "some spans shorter than the sampling interval (-g sets it)");
     lose(
         &mut losses,
         left_out,

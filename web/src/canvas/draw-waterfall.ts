@@ -38,6 +38,8 @@ export interface WaterfallScene {
   readonly shareOf: ReadonlyMap<number, number>;
   readonly poleOf: ReadonlyMap<number, Pole>;
   readonly selectedPole: string | null;
+  /** What the first row stands for. */
+  readonly rootTag: 'process' | 'trace' | 'file';
 }
 
 const BAR_TOP = 5;
@@ -171,9 +173,9 @@ function drawBranch(c: Context, tree: Tree, span: SpanIndex, y: number, nameWidt
 }
 
 /** Short words for the unusual facts about a span, for a row. */
-function tagsOf(flags: number): readonly string[] {
+function tagsOf(flags: number, process: string): readonly string[] {
   const tags: string[] = [];
-  if ((flags & SPAN_FLAG.process) !== 0) tags.push('process');
+  if ((flags & SPAN_FLAG.process) !== 0) tags.push(process);
   if ((flags & SPAN_FLAG.orphan) !== 0) tags.push('orphan');
   if ((flags & SPAN_FLAG.cycle) !== 0) tags.push('cycle');
   if ((flags & SPAN_FLAG.clamped) !== 0) tags.push('≈ times');
@@ -202,7 +204,7 @@ function drawName(c: Context, scene: WaterfallScene, span: SpanIndex, y: number,
     right = drawPill(c, right, middle, `+${at(tree.spans.subtree, span)}`, palette.muted, null, palette);
   }
   // In a narrow column the name comes first; tooltip and treegrid have the tags, too.
-  for (const tag of tagsOf(flags)) {
+  for (const tag of tagsOf(flags, span === 0 ? scene.rootTag : 'process')) {
     if (right - mark > NAME_ROOM_MIN) right = drawPill(c, right, middle, tag, palette.muted, null, palette);
   }
   if (at(tree.spans.subtree, span) > 0) drawFoldMark(c, mark, middle, folded, palette);

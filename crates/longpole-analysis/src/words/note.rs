@@ -61,7 +61,7 @@ pub fn note(fact: &Note) -> String {
             return format!("their spans never arrived: {}", listed(operations, OPERATIONS_NAMED, named));
         }
         Note::ResourcesUnnamed(_) => {
-            "Pulumi's --otel-traces file has no names. Add --tracing=file:up.trace and import both files with --together, or use longpole run"
+            "their spans do not say which. With a file of Pulumi's --otel-traces, import its --tracing file as well (--together), or use longpole run"
         }
         Note::LimitedSlots(limits) => {
             let named =
@@ -260,7 +260,7 @@ mod tests {
             "calls now lie inside their callers: this machine by +1ns",
             "the longest first: create a:b:C db (1.50s)",
             "their spans never arrived: create a:b:C db (1.20s so far)",
-            "Pulumi's --otel-traces file has no names. Add --tracing=file:up.trace and import both files with --together, or use longpole run",
+            "their spans do not say which. With a file of Pulumi's --otel-traces, import its --tracing file as well (--together), or use longpole run",
             "at most 2 children of build, 3 children of build, 4 children of build, … ran at once; longpole assumes a limit, so savings there may be ranges",
             "at most 2 children of build ran at once; longpole assumes a limit, so savings there may be ranges",
             "longpole polled /proc every 5ms or more instead of sampling; shorter processes, threads and waits are missing",

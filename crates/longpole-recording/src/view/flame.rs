@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::functions::{RuntimeView, WhoseView};
 use super::select::{Chosen, PartOfView, SameNameView, roots_of, same_name};
-use super::shared::{LinksView, nanos};
+use super::shared::{LinksView, Unsampled, nanos};
 
 /// A flame graph of the whole run, or of spans with their descendants.
 #[derive(Debug, Clone, Serialize)]
@@ -53,6 +53,9 @@ pub struct FlameView {
     pub frames: Vec<FlameFrameView>,
     /// The boxes.
     pub nodes: FlameColumns,
+    /// Why it may have no samples.
+    #[serde(skip)]
+    pub unsampled: Unsampled,
 }
 
 /// Which time a view shows.
@@ -174,6 +177,7 @@ impl FlameView {
             links: flame.links.into(),
             frames,
             nodes,
+            unsampled: Unsampled::of(report),
         }
     }
 }

@@ -48,7 +48,7 @@ pub use select::{Chosen, PartOfView, SameNameView};
 pub(crate) use select::{Roots, roots_of};
 pub use service_map::{MappedServiceView, RequestsView, ServiceCallsView, ServiceMap, ServiceMapView};
 pub(crate) use shared::json_bytes;
-pub use shared::{EvidenceView, ExitView, LinksView, QualityView, RangeNanos, SpansTruncated};
+pub use shared::{EvidenceView, ExitView, LinksView, QualityView, RangeNanos, SpansTruncated, Unsampled};
 pub use source::{SourceLineView, SourceStateView, SourceView};
 pub use span::{
     AttributeView, EventView, ParentView, PoleOfSpanView, ProcessView, SavingsView, SpanKindView, SpanLinkView, SpanSamplesView, SpanView,

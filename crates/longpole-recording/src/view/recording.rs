@@ -130,7 +130,9 @@ impl AnswerView {
     pub fn new(report: &Report) -> Option<Self> {
         // What did not end would not have ended earlier, and of a command that nothing was recorded of there is nothing to rank.
         let is_known = !report.knows_only_the_command() && (!report.is_attached() || report.span_count() > 0);
-        let pole = report.poles().iter().next().filter(|_| is_known)?;
+        // A profile has hot functions and no end that could come earlier.
+        let is_profile = report.forest().len() == 1 && report.recording().run.exit.is_none();
+        let pole = report.poles().iter().next().filter(|_| is_known && !is_profile)?;
         let functions = &report.functions().list;
         let of_part = report.part_of(pole).and_then(NamedPart::function).map(|function| function.function.as_str());
         let of_samples = || report.named(&report.samples_of_pole(pole)).map(|named| functions[named.function].function.as_str());

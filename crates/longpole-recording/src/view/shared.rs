@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use longpole_analysis::Report;
 use longpole_analysis::note::Note;
 use longpole_analysis::report::LinkCounts;
 use longpole_analysis::schedule::saving::{Saving, ScheduleEvidence};
 use longpole_analysis::{Handle, words};
-use longpole_model::{Exit, NodeId, Timestamp};
+use longpole_model::{CaptureMode, Exit, NodeId, Timestamp};
 use serde::{Deserialize, Serialize, Serializer};
 
 /// A range of nanoseconds, `[low, high]`. Both ends are equal where the recording declares what a span waited for.
@@ -62,6 +63,31 @@ pub(super) fn serialize_shared<T: Serialize + ?Sized, S: Serializer>(value: &Arc
 /// Names in a list are cut here. A file of others may have one of megabytes, and thousands of rows that share it; those of generic functions
 /// have some hundred bytes.
 const LISTED_NAME_BYTES_MAX: usize = 4 << 10;
+
+/// Why a view may have no samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unsampled {
+    /// A file or a trace of a server, which has spans only.
+    OnlySpans,
+    /// Sampling was off.
+    Off,
+    /// The run was sampled: it is this part of it that has none.
+    #[default]
+    Here,
+}
+
+impl Unsampled {
+    pub(super) fn of(report: &Report) -> Unsampled {
+        let recording = report.recording();
+        match &recording.run.mode {
+            _ if !recording.samples.is_empty() => Unsampled::Here,
+            CaptureMode::Imported => Unsampled::OnlySpans,
+            CaptureMode::Off if recording.processes.is_empty() && report.span_count() > 0 => Unsampled::OnlySpans,
+            CaptureMode::Off => Unsampled::Off,
+            CaptureMode::User { .. } | CaptureMode::Perf | CaptureMode::Refused { .. } => Unsampled::Here,
+        }
+    }
+}
 
 /// A name in a list of many rows.
 pub(super) fn listed(name: &str) -> String {

@@ -151,7 +151,8 @@ impl SummaryView {
     pub fn new(recording: impl Display, report: &Report) -> Self {
         let run = &report.recording().run;
         let attached = AttachedView::new(report);
-        let run_alone = report.forest().len() == 1 && report.recording().run.exit.is_none();
+        let of = SummarisedView::new(report);
+        let run_alone = report.forest().len() == 1 && report.recording().run.exit.is_none() || of == SummarisedView::Profile;
         let mut functions = if run_alone || attached.is_some() { report.functions_by_self() } else { Vec::new() };
         functions.truncate(SUMMARY_FRAMES_MAX);
         let weight = report.recording().samples.iter().fold(0u64, |sum, sample| sum.saturating_add(sample.weight_nanos));
@@ -159,7 +160,7 @@ impl SummaryView {
         SummaryView {
             schema: schema(),
             recording: recording.to_string(),
-            of: SummarisedView::new(report),
+            of,
             command: run.command.clone(),
             exit: run.exit.map(ExitView::new),
             start_unix_nano: unix_nano(report.origin()),
@@ -196,7 +197,7 @@ impl SummaryView {
 }
 
 impl SummarisedView {
-    fn new(report: &Report) -> SummarisedView {
+    pub(super) fn new(report: &Report) -> SummarisedView {
         let run = &report.recording().run;
         // A run has a process of its own, or at least the machine that it ran on.
         let is_unseen = run.exit.is_none() && run.root_pid.is_none() && run.host.is_empty();

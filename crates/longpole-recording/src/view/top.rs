@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::flame::FlameTimeView;
 use super::functions::{TopFrameView, top_frames};
 use super::select::{Chosen, PartOfView, roots_of};
-use super::shared::{QualityView, nanos};
+use super::shared::{QualityView, Unsampled, nanos};
 
 /// The functions of a recording, or of spans with their descendants (CLI only). A wait counts for the function of the program that waits,
 /// not for the call that it waits in.
@@ -51,6 +51,9 @@ pub struct TopView {
     /// Whether the functions are sorted by total time.
     #[serde(skip)]
     pub by_total: bool,
+    /// Why it may have no samples.
+    #[serde(skip)]
+    pub unsampled: Unsampled,
     /// Samples of the whole recording, including those that `quality` counts.
     #[serde(skip)]
     pub all_samples: u64,
@@ -128,6 +131,7 @@ impl TopView {
             truncated,
             hidden,
             quality: report.quality().iter().map(QualityView::new).collect(),
+            unsampled: Unsampled::of(report),
             by_total: options.by_total,
             all_samples: report.recording().samples.len() as u64,
         })

@@ -10,6 +10,7 @@ use longpole_model::{Id, NodeId, StatusCode};
 use serde::Serialize;
 
 use super::shared::{QualityView, unix_nano};
+use super::summary::SummarisedView;
 
 /// Bits of the flags of a row.
 mod flag {
@@ -42,6 +43,9 @@ pub struct TreeView {
     pub critical_path: PathColumns,
     /// What is unusual about the tree.
     pub notes: Vec<QualityView>,
+    /// What it is of.
+    #[serde(skip)]
+    pub of: SummarisedView,
 }
 
 /// Columns of a tree in pre-order; row `i` has the handle `s{i+1}`.
@@ -98,6 +102,7 @@ impl TreeView {
             spans: TreeColumns { resource, ..TreeColumns::new(report) },
             critical_path: PathColumns::new(report),
             notes: report.notes().map(QualityView::new).collect(),
+            of: SummarisedView::new(report),
         }
     }
 }

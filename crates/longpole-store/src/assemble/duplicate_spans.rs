@@ -62,8 +62,8 @@ impl DuplicateSpans {
         self.senders[at] = sender.unwrap_or(0);
     }
 
-    /// Gives a span of an unknown sender an id that no kept span has, or that of a kept one which is the same. Whoever may send to a server
-    /// knows the ids of others; their spans must not disappear behind his.
+    /// Gives a span of an unknown sender an id that no kept span has, or that of a kept one which is the same. Clients of a server
+    /// know each other's ids; no span may disappear behind one that another client sent.
     pub(super) fn move_aside(&mut self, span: &mut Span, is_free: impl Fn(&Span) -> bool) {
         self.moved += 1;
         let ids: Vec<SpanId> = (0..IDS_TRIED).filter_map(|attempt| id_beside(span, attempt)).collect();

@@ -79,8 +79,8 @@ impl Assembler {
         }
     }
 
-    /// Takes a span from an unknown sender. Of the same span (ids, start, name and service) the one that ends later stays; another one with its
-    /// ids gets an id of its own.
+    /// Takes a span from an unknown sender. The same span (ids, start, name and service) stays once, as it ended later; another span
+    /// with its ids gets an id of its own.
     pub fn span(&mut self, mut span: Span) {
         let is_free = |this: &Self, span: &Span| match this.span_index.get(this.spans.heads(), span.trace_id, span.span_id) {
             None => true,

@@ -3,10 +3,7 @@
 //! Each segment notes when one of its parts was used last. Where all parts together take too much, those go that nobody has used for the longest
 //! time, until a quarter of the room is free.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-use super::segment::Segment;
 
 /// Bytes that parts of segments may take.
 const PARTS_BYTES_MAX: u64 = if cfg!(test) { 256 << 10 } else { 256 << 20 };
@@ -48,15 +45,8 @@ impl PartsAccount {
         self.bytes() > self.limit
     }
 
-    /// Lets go of parts until a quarter of the room is free.
-    pub(super) fn trim(&self, segments: &[Arc<Segment>]) {
-        let mut by_use: Vec<(u64, &Arc<Segment>)> = segments.iter().map(|segment| (segment.last_use(), segment)).collect();
-        by_use.sort_unstable_by_key(|(used, _)| *used);
-        for (_, segment) in by_use {
-            if self.bytes() <= self.limit / 4 * 3 {
-                return;
-            }
-            segment.forget_parts();
-        }
+    /// Whether a quarter of the room is free.
+    pub(super) fn has_room(&self) -> bool {
+        self.bytes() <= self.limit / 4 * 3
     }
 }

@@ -495,12 +495,12 @@ impl SharedStore {
         let is_left_out = |id: &str| damaged.get(id).is_some_and(|(_, found)| found.elapsed() < DAMAGED_FOR);
         let whole: Vec<_> = state.segments.iter().filter(|segment| !is_left_out(&segment.entry.id)).cloned().collect();
         if self.folders.parts.is_full() {
-            self.folders.parts.trim(&whole);
+            segment::trim(&self.folders.parts, &whole);
         }
         (state.ended.iter().chain([&state.current]).cloned().collect(), whole)
     }
 
-    /// What a segment answers. A damaged one has no answer for a while: the others must not be out of reach because of it.
+    /// What a segment answers. A damaged one has no answer for a minute: the others must not be out of reach because of it.
     fn of_segment<T: Default>(&self, segment: &Segment, answer: Result<T, StoreError>) -> Result<T, StoreError> {
         let is_gone = |error: &StoreError| matches!(error, StoreError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound);
         match answer {

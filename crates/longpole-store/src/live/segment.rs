@@ -78,6 +78,18 @@ impl OpenTables {
     }
 }
 
+/// Frees what is kept of segments that no query has used for the longest time, until there is room.
+pub(super) fn trim(account: &PartsAccount, segments: &[Arc<Segment>]) {
+    let mut by_use: Vec<(u64, &Arc<Segment>)> = segments.iter().map(|segment| (segment.last_use(), segment)).collect();
+    by_use.sort_unstable_by_key(|(used, _)| *used);
+    for (_, segment) in by_use {
+        if account.has_room() {
+            return;
+        }
+        segment.forget_parts();
+    }
+}
+
 /// What a segment holds, beside its rows.
 #[derive(Debug)]
 pub(super) struct Written {
@@ -198,11 +210,11 @@ impl Segment {
     }
 
     /// When it was used last, by the clock of its account.
-    pub(super) fn last_use(&self) -> u64 {
+    fn last_use(&self) -> u64 {
         self.last_use.load(Ordering::Relaxed)
     }
 
-    /// Frees what was kept of it. Who reads it at this moment keeps what it has.
+    /// Frees what was kept of it. A query that reads it at this moment keeps what it has.
     pub(super) fn forget_parts(&self) {
         let parts = std::mem::take(&mut *self.parts());
         self.account.remove(parts.bytes);

@@ -12,8 +12,7 @@ use crate::emitter::CUT;
 /// The detail of the loss for times out of range, in any format.
 pub(crate) const TIMES_MOVED: &str = "times before 1970 or after 2262, moved to the nearest that a recording can hold";
 
-const ENDS_MISSING: &str =
-    "spans whose end is missing: they end with the last time known of them or of their children, and may have taken longer";
+const ENDS_MISSING: &str = "they are shown up to the last time known of them or of their children, and may have taken longer";
 
 /// What of a good document could not be kept.
 #[derive(Debug, Default)]
@@ -98,7 +97,7 @@ pub(crate) const TYPES: &str = "types of values that are not strings";
 pub(crate) const NAMES: &str = "attributes whose name means something else in this format";
 
 /// Why a time comes back rounded down.
-pub(crate) const NANOS: &str = "times more precise than a microsecond";
+pub(crate) const NANOS: &str = "the part of timestamps below a microsecond";
 
 /// Why a time does not come back.
 pub(crate) const BEFORE_1970: &str = "times before 1970";

@@ -27,7 +27,7 @@ impl<'a> Outgoing<'a> {
     /// Counts what Jaeger cannot say of it.
     pub(super) fn of(span: &'a Span, lost: &mut CannotHold) -> Outgoing<'a> {
         let flags = span.flags & TRACE_FLAGS;
-        lost.count(flags != span.flags, "flags that are not of the trace");
+        lost.count(flags != span.flags, "flags of spans other than those of the trace");
         let parent = span.parent_span_id.map(|parent| (CHILD_OF, span.trace_id, parent));
         let links = span.links.iter().map(|link| {
             let is_child = matches!(&link.attributes.0[..], [only] if only.key == REF_TYPE && only.value.as_str() == Some("child_of"));

@@ -46,10 +46,14 @@ pub(super) fn encode_up_to(frames_max: u64, export: &ProfileExport<'_>) -> (Vec<
         profile.sample(stack, values.to_vec(), labels(export, &tracks.list[key.track], &key));
     }
     let mut losses = export.losses();
-    lose(&mut losses, (export.samples.len() + export.waits.len()) as u64, "times of samples and waits: a profile holds sums");
+    lose(&mut losses, (export.samples.len() + export.waits.len()) as u64, "timestamps of samples and waits: a profile holds only sums");
     let spans = export.recording.spans.len() as u64;
     lose(&mut losses, room.left_out, "samples of the profile after the first 67 108 864 entries of stacks");
-    lose(&mut losses, spans, "times, attributes and events of spans: a profile of code holds ids and names of those that ran in it");
+    lose(
+        &mut losses,
+        spans,
+        "timestamps, attributes and events of spans: a profile of code holds only ids and names of those that ran in it",
+    );
     (profile.encode(), losses)
 }
 

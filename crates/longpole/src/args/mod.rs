@@ -28,8 +28,9 @@ pub(crate) use self::record::{AttachArguments, EnvInject, ExecArguments, Jit, Ki
 pub(crate) use self::serve::{ALL, ConfigArguments, ServeArguments};
 pub(crate) use self::settings::{Origin, Setting, Settings, is_switch, options};
 pub(crate) use self::show_recordings::{
-    DiffArguments, FlameArguments, FlameFormat, FrameArguments, OpenArguments, PolesArguments, RecordingArguments, ShowArguments,
-    SourceArguments, SpanArguments, SpansArguments, SqlArguments, ThreadsArguments, TopArguments, TreeArguments,
+    DiffArguments, ExcerptArguments, FlameArguments, FlameFormat, FrameArguments, OpenArguments, PolesArguments, RangeArguments,
+    RecordingArguments, ShowArguments, SourceArguments, SpanArguments, SpansArguments, SqlArguments, ThreadsArguments, TopArguments,
+    TreeArguments,
 };
 pub(crate) use self::values::{otel_traces_target, tracing_target};
 

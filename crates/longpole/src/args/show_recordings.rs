@@ -3,15 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Result;
 use clap::{Args, ValueEnum};
-use longpole_analysis::Report;
-use longpole_analysis::report::{Excerpt, FlameTime};
-use longpole_model::Nanos;
-use longpole_model::units::TimeUnit;
+use longpole_analysis::report::FlameTime;
 
 use super::{Format, values};
-use crate::failure::{Failure, Kind};
 
 #[derive(Debug, Args)]
 pub(crate) struct OpenArguments {
@@ -132,46 +127,20 @@ impl TimeArguments {
 pub(crate) struct RangeArguments {
     /// Only from this time after the start of the run, such as `1.2s`
     #[arg(long, value_name = "TIME", value_parser = values::duration)]
-    from: Option<Duration>,
+    pub(crate) from: Option<Duration>,
     /// Only until this time after the start of the run
     #[arg(long, value_name = "TIME", value_parser = values::duration)]
-    to: Option<Duration>,
-}
-
-impl RangeArguments {
-    /// The range that a user chose; `None` for the whole run.
-    pub(crate) fn range(&self, report: &Report) -> Result<Option<(Nanos, Nanos)>> {
-        if self.from.is_none() && self.to.is_none() {
-            return Ok(None);
-        }
-        let nanos = |time: Duration| Nanos(i64::try_from(time.as_nanos()).unwrap_or(i64::MAX));
-        let (from, to) = (self.from.map_or(Nanos::ZERO, nanos), self.to.map_or_else(|| report.wall(), nanos));
-        if from >= to {
-            let unit = TimeUnit::of(from.0);
-            let message = match self.to {
-                None => format!("the run ends after {}, before {}", unit.show(to.0), unit.show(from.0)),
-                Some(_) => format!("the range from {} to {} is empty", unit.show(from.0), unit.show(to.0)),
-            };
-            return Err(Failure::new(Kind::Usage, message).into());
-        }
-        Ok(Some((from, to)))
-    }
+    pub(crate) to: Option<Duration>,
 }
 
 /// A range of time, or a thread.
 #[derive(Debug, Args)]
 pub(crate) struct ExcerptArguments {
     #[command(flatten)]
-    range: RangeArguments,
+    pub(crate) range: RangeArguments,
     /// Only this thread, by its number in `threads`
     #[arg(long, value_name = "TID")]
-    thread: Option<u32>,
-}
-
-impl ExcerptArguments {
-    pub(crate) fn excerpt(&self, report: &Report) -> Result<Excerpt> {
-        Ok(Excerpt { range: self.range.range(report)?, tid: self.thread })
-    }
+    pub(crate) thread: Option<u32>,
 }
 
 #[derive(Debug, Args)]
@@ -224,7 +193,7 @@ pub(crate) struct TopArguments {
     pub(crate) time: TimeArguments,
     #[command(flatten)]
     pub(crate) excerpt: ExcerptArguments,
-    /// Include runtime entry points and interpreter loops
+    /// Include runtime entry points and functions that only run the interpreter's loop
     #[arg(long)]
     pub(crate) all_functions: bool,
     /// Maximum number of rows (0 = all)

@@ -11,6 +11,7 @@ use crate::args::{FlameArguments, FlameFormat};
 use crate::export::export_file::write_to;
 use crate::export::output::to_output;
 use crate::failure::{Failure, Kind};
+use crate::input::excerpt::excerpt;
 use crate::input::load::load;
 use crate::input::select::{chosen, none_chosen};
 use crate::invocation::Invocation;
@@ -31,7 +32,7 @@ pub(crate) fn flame(invocation: &Invocation, arguments: &FlameArguments) -> Resu
     if chosen.is_some() && arguments.time.all_threads {
         return Err(Failure::new(Kind::Usage, "--all-threads shows the whole run and cannot be combined with a span").into());
     }
-    let excerpt = arguments.excerpt.excerpt(&report)?;
+    let excerpt = excerpt(&arguments.excerpt, &report)?;
     if format == FlameFormat::Folded {
         if !excerpt.is_whole() {
             return Err(Failure::new(Kind::Usage, "folded stacks hold the whole run or span, without --from, --to and --thread").into());

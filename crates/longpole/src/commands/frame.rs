@@ -90,11 +90,11 @@ fn function_of(recording: &str, report: &Report, text: &str) -> Result<String> {
     match &found[..] {
         [] if let Some((file, line)) = at => Err(no_line(recording, file, line).into()),
         [] if report.recording().samples.is_empty() => {
-            let hint = format!(
-                "there are no samples, so only functions that waited are known: {} top {} --off-cpu",
-                own_name(),
-                quoted(recording)
-            );
+            let hint = if report.recording().waits.is_empty() {
+                "it has no samples and no waits, so no functions are known".to_owned()
+            } else {
+                format!("there are no samples, so only functions that waited are known: {} top {} --off-cpu", own_name(), quoted(recording))
+            };
             Err(Failure::new(Kind::NotFound, format!("there is no function called “{text}” in {recording}")).hint(hint).into())
         }
         [] => Err(no_function(recording, &format!("called “{text}”")).into()),

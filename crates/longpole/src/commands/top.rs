@@ -4,6 +4,7 @@ use anyhow::Result;
 use longpole_recording::view;
 
 use crate::args::{Format, TopArguments};
+use crate::input::excerpt::excerpt;
 use crate::input::load::load;
 use crate::input::select::{chosen, none_chosen};
 use crate::invocation::Invocation;
@@ -19,7 +20,7 @@ pub(crate) fn top(invocation: &Invocation, arguments: &TopArguments) -> Result<(
         limit: arguments.limit,
         time: arguments.time.time(),
         all_threads: arguments.time.all_threads,
-        excerpt: arguments.excerpt.excerpt(&report)?,
+        excerpt: excerpt(&arguments.excerpt, &report)?,
         all_functions: arguments.all_functions,
     };
     let none = || none_chosen(&name, chosen.unwrap_or(view::Chosen::Handle("")));

@@ -159,6 +159,6 @@ pub(crate) fn pack(store: &Store, recording: &str, output: Option<&Path>) -> Res
 /// Reports what the file leaves out.
 pub(crate) fn say_losses(losses: &[Loss]) {
     for loss in losses {
-        note(format!("the file omits {} {}", count(loss.count), loss.detail));
+        note(format!("not in the file: {} ({})", loss.detail, count(loss.count)));
     }
 }

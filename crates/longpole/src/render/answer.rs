@@ -42,7 +42,7 @@ pub(crate) fn answer(view: &view::SummaryView, style: Style) -> Screen {
         line(&mut out, "Nothing to rank: no spans arrived, and there is no profile.");
     } else if view.poles.is_empty() {
         line(&mut out, "");
-        line(&mut out, none(false));
+        line(&mut out, none(view.of));
     } else {
         line(&mut out, "");
         let shown = poles_shown(view);

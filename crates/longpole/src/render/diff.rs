@@ -81,10 +81,15 @@ fn rows(out: &mut Vec<String>, view: &DiffView, style: Style) {
         right(heads[1], widths[1]),
         right(heads[2], widths[2])
     )));
+    // One name in two services would be gone and new.
+    let is_ambiguous = |operation: &OperationDiffView| {
+        let is_same = |other: &OperationDiffView| other.name == operation.name && other.resource == operation.resource;
+        view.operations.iter().filter(|other| is_same(other)).count() > 1
+    };
     for (operation, row) in view.operations.iter().zip(&cells) {
         out.push(format!(
             "{}  {}  {}  {}  {}",
-            pad(&name(operation), name_width),
+            pad(&name(operation, is_ambiguous(operation)), name_width),
             style.strong(&right(&row[0], widths[0])),
             right(&row[1], widths[1]),
             right(&row[2], widths[2]),
@@ -110,9 +115,10 @@ fn why(states: &[StateDiffView]) -> Vec<String> {
     said.chunks(STATES_IN_A_LINE).map(|line| line.join(", ")).collect()
 }
 
-/// `create db ×3 → ×4`, and whether it is new or gone.
-fn name(operation: &OperationDiffView) -> String {
+/// `create db ×3 → ×4`, and whether it is new or gone; with its service where another one has an operation of this name.
+fn name(operation: &OperationDiffView, is_ambiguous: bool) -> String {
     let resource = operation.resource.as_ref().map(|resource| format!(" {resource}")).unwrap_or_default();
+    let service = if is_ambiguous && !operation.service.is_empty() { format!(" · {}", operation.service) } else { String::new() };
     let count = match (operation.a.count, operation.b.count) {
         (0, n) | (n, 0) if n > 1 => format!(" ×{n}"),
         (a, b) if a != b && a > 0 && b > 0 => format!(" ×{a} → ×{b}"),
@@ -124,7 +130,7 @@ fn name(operation: &OperationDiffView) -> String {
         FateView::Removed => " [gone]",
         _ => "",
     };
-    format!("{}{resource}{count}{fate}", operation.name)
+    format!("{}{resource}{service}{count}{fate}", operation.name)
 }
 
 /// Least columns of names beside wide numbers.

@@ -3,7 +3,7 @@
 use longpole_model::units::{TimeUnit, count, counted};
 use longpole_recording::view;
 
-use super::functions::{NO_SAMPLE, kernel_line};
+use super::functions::{kernel_line, no_samples};
 use super::next_steps::{part_line, same_name_line};
 use crate::next_command::{own_name, quoted};
 use crate::terminal::screen::Screen;
@@ -46,7 +46,7 @@ pub(crate) fn flame(view: &view::FlameView, min_percent: f64, style: Style) -> S
         return out;
     }
     if view.samples == 0 {
-        out.line(NO_SAMPLE);
+        out.line(no_samples(view.unsampled));
         return out;
     }
     let whole = view.weight_nanos.max(1);

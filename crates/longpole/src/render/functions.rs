@@ -12,7 +12,15 @@ pub(crate) fn kernel_line(mut runtimes: impl Iterator<Item = Option<view::Runtim
 }
 
 /// Printed if there are no samples.
-pub(crate) const NO_SAMPLE: &str = "No on-CPU samples: it waited (--off-cpu), it was too short, or its process was not sampled.";
+pub(crate) fn no_samples(unsampled: view::Unsampled) -> &'static str {
+    match unsampled {
+        view::Unsampled::OnlySpans => "No samples: it has only spans. Record the command with `longpole run` to see its code.",
+        view::Unsampled::Off => "No samples: profiling was off (--no-profile).",
+        view::Unsampled::Here => {
+            "No on-CPU samples here: this time was spent waiting (--off-cpu), was too short to sample, or belongs to a process that was not sampled."
+        }
+    }
+}
 
 /// Functions as rows of a table, with its head; shares are of `weight_nanos`, and the functions are sorted by total or by self time.
 pub(crate) fn function_rows(functions: &[view::TopFrameView], weight_nanos: i64, by_total: bool, style: Style) -> Vec<String> {

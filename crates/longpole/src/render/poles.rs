@@ -26,11 +26,13 @@ const LIMIT_WIDTH: usize = 28;
 const SERVICE_WIDTH: usize = 16;
 
 /// The reason why there is no pole.
-pub(crate) fn none(is_attached: bool) -> &'static str {
-    if is_attached {
-        "No long poles: the processes were still running, so there is no end to bring forward. `top --wall` and `threads` show what they did."
-    } else {
-        "No long poles: no span or process spent time of its own on the critical path."
+pub(crate) fn none(of: view::SummarisedView) -> &'static str {
+    match of {
+        view::SummarisedView::Attached => {
+            "No long poles: the processes were still running, so there is no end to bring forward. `top --wall` and `threads` show what they did."
+        }
+        view::SummarisedView::Profile => "No long poles: the file is a profile without spans or processes. `top` lists its functions.",
+        _ => "No long poles: no span or process spent time of its own on the critical path.",
     }
 }
 

@@ -80,7 +80,7 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
         out.push(String::new());
         let whole = match &group {
             Some(all) => format!(
-                "a part of {all} {name}. Everything below is about all of {}, which is on the path for the longest time.",
+                "a part of {name} ({all}). Everything below is about all of {}, which is on the path for the longest time.",
                 view.handle
             ),
             None => format!("a part of {name}. Everything below is about all of {name}."),
@@ -106,7 +106,7 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
         facts.push_str(&format!(", process {} {}", process.pid, fit(&process.name, 20)));
     }
     out.push(facts);
-    if let Some(view::PoleOfSpanView { handle, count, .. }) = &view.pole {
+    if let Some(view::PoleOfSpanView { handle, count, .. }) = view.pole.as_ref().filter(|_| view.part.is_none()) {
         let all = nodes_words(view, *count);
         out.push(style.faint(&format!(
             "{handle} groups {all}; this one is on the critical path for the longest time. `flame {} --span {handle}` shows the code of all of them.",

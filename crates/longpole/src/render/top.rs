@@ -3,7 +3,7 @@
 use longpole_model::units::{counted, duration};
 use longpole_recording::view;
 
-use super::functions::{NO_SAMPLE, function_rows, kernel_line};
+use super::functions::{function_rows, kernel_line, no_samples};
 use super::next_steps::part_line;
 use super::quality::missing_lines;
 use crate::terminal::screen::Screen;
@@ -25,7 +25,11 @@ pub(crate) fn top(view: &view::TopView, style: Style) -> Screen {
     // Times of functions are as complete as the samples.
     let missing = |out: &mut Screen| out.extend(missing_lines(&view.quality, view.all_samples, &view.recording, style));
     if view.functions.is_empty() {
-        out.line(if view.time == view::FlameTimeView::OffCpu { "No sampled waits, not counting idle workers." } else { NO_SAMPLE });
+        out.line(if view.time == view::FlameTimeView::OffCpu {
+            "No sampled waits, not counting idle workers."
+        } else {
+            no_samples(view.unsampled)
+        });
         out.extend(left_out(view, style));
         missing(&mut out);
         return out;
@@ -44,7 +48,9 @@ pub(crate) fn top(view: &view::TopView, style: Style) -> Screen {
     }
     if view.hidden > 0 {
         let hidden = counted(view.hidden as u64, "function", "functions");
-        out.line(style.faint(&format!("… {hidden} hidden: runtime entry points and interpreter functions (--all-functions)")));
+        out.line(style.faint(&format!(
+            "… {hidden} hidden: runtime entry points and functions that only run the interpreter's loop (--all-functions)"
+        )));
     }
     out.extend(left_out(view, style));
     missing(&mut out);

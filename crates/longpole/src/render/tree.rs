@@ -35,7 +35,7 @@ pub(crate) fn tree(view: &view::TreeView, depth_max: usize, limit: usize, style:
         let indent = if depth > INDENT_MAX { format!("{}({depth}) ", "  ".repeat(INDENT_MAX)) } else { "  ".repeat(depth) };
         let service = named_service(&view.services[spans.service[row] as usize]);
         let name = &view.names[spans.name[row] as usize];
-        let marks = marks(spans.flags[row]);
+        let marks = marks(spans.flags[row], if row == 0 { root_word(view.of) } else { PROCESS });
         let handle = format!("{:handle_width$}", format!("s{}", row + 1));
         let title = usize::try_from(spans.resource[row]).ok().and_then(|place| view.resources.get(place));
         let room = left - handle_width - 1;
@@ -69,9 +69,20 @@ fn operation(name: &str, marks: &str, title: Option<&str>, room: usize) -> Strin
     forms.iter().find(|form| width(form) <= room).unwrap_or(shortest).clone()
 }
 
-/// The flags of a row in words.
-fn marks(flags: u32) -> String {
-    let words: Vec<&str> = [(1, "error"), (4, "process"), (8, "orphan"), (16, "times clamped"), (32, "cycle broken")]
+const PROCESS: &str = "process";
+
+/// What the first row stands for.
+fn root_word(of: view::SummarisedView) -> &'static str {
+    match of {
+        view::SummarisedView::Trace => "trace",
+        view::SummarisedView::File | view::SummarisedView::Profile => "file",
+        view::SummarisedView::Command | view::SummarisedView::CommandAlone | view::SummarisedView::Attached => PROCESS,
+    }
+}
+
+/// The flags of a row in words; `process` is the one for a row that was made from a process.
+fn marks(flags: u32, process: &'static str) -> String {
+    let words: Vec<&str> = [(1, "error"), (4, process), (8, "orphan"), (16, "times clamped"), (32, "cycle broken")]
         .into_iter()
         .filter_map(|(bit, word)| (flags & bit != 0).then_some(word))
         .collect();

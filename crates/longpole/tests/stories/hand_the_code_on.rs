@@ -88,7 +88,7 @@ fn pprof_of_go(sandbox: &Sandbox, store: &Path) {
     }
     let profile = sandbox.path("deploy.pb.gz");
     let said = export(store, &profile, &[]);
-    assert!(said.contains("a profile holds sums") && said.contains("only .lpole keeps them"), "{said}");
+    assert!(said.contains("a profile holds only sums") && said.contains("only .lpole keeps them"), "{said}");
     let (function, nanos) = top_by_name(store);
     let table = go(&profile, &["-top", "-unit=ns"]);
     let first = table.lines().skip_while(|line| !line.trim_start().starts_with("flat ")).nth(1).unwrap();

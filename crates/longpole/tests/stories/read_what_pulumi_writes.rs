@@ -226,7 +226,7 @@ fn both_files_of_a_deployment_are_one_answer_and_so_is_what_is_exported_of_it() 
             let found = poles(&again);
             if ["zipkin", "jaeger"].contains(&format) {
                 // These count microseconds, and export says so.
-                assert!(String::from_utf8_lossy(&done.stderr).contains("more precise than a microsecond"), "{format}");
+                assert!(String::from_utf8_lossy(&done.stderr).contains("timestamps below a microsecond"), "{format}");
                 let of_first = |poles: &Value| ["service", "name", "context", "count"].map(|key| poles[0][key].clone());
                 assert_eq!(of_first(&found), of_first(&expected), "{format}");
                 assert_saves(format, &found[0], gain);

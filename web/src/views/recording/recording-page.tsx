@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { type CSSProperties, type KeyboardEvent, type PointerEvent, useDeferredValue, useEffect, useMemo, useRef } from 'react';
 import type { Frame, Poles, Summary, Tree } from '../../api/types.gen';
 import { clamp } from '../../base/math';
+import type { WaterfallScene } from '../../canvas/draw-waterfall';
 import { selectedPole } from '../../logic/answer';
 import { isWhole, WHOLE } from '../../logic/excerpt';
 import { foundSpans, onPathOf, readFind, rowsWith } from '../../logic/find';
@@ -34,11 +35,13 @@ function TraceRows({
   tree,
   poles,
   frame,
+  rootTag,
   selection,
 }: {
   readonly tree: Tree;
   readonly poles: Poles | undefined;
   readonly frame: Frame | undefined;
+  readonly rootTag: WaterfallScene['rootTag'];
   readonly selection: Selection;
 }) {
   const { search, actions } = selection;
@@ -74,6 +77,7 @@ function TraceRows({
       selectedPole={search.pole ?? null}
       urlRange={urlRange}
       excerpt={selection.excerpt}
+      rootTag={rootTag}
       actions={actions}
     />
   );
@@ -212,7 +216,15 @@ function Loaded({ selection, summary }: { readonly selection: Selection; readonl
               <PolesTable poles={poles.data} selected={pole?.handle ?? null} actions={actions} />
             )}
             {poles.error !== null && <Failure error={poles.error} retry={() => poles.refetch()} />}
-            {tree.data !== undefined && <TraceRows tree={tree.data} poles={poles.data} frame={shownFrame} selection={selection} />}
+            {tree.data !== undefined && (
+              <TraceRows
+                tree={tree.data}
+                poles={poles.data}
+                frame={shownFrame}
+                rootTag={summary.of === 'trace' || summary.of === 'file' ? summary.of : 'process'}
+                selection={selection}
+              />
+            )}
             {tree.error !== null && <Failure error={tree.error} retry={() => tree.refetch()} />}
             {tree.isPending && <Skeleton lines={14} label="Loading the trace" />}
           </div>

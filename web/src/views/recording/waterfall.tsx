@@ -70,6 +70,7 @@ export function Waterfall({
   selectedPole,
   urlRange,
   excerpt,
+  rootTag,
   actions,
 }: {
   readonly prepared: PreparedTree;
@@ -83,6 +84,8 @@ export function Waterfall({
   readonly urlRange: TimeRange | null;
   /** The selected range of time and thread. */
   readonly excerpt: Excerpt;
+  /** What the first row stands for. */
+  readonly rootTag: WaterfallScene['rootTag'];
   readonly actions: SelectionActions;
 }) {
   const { tree, path, full } = prepared;
@@ -94,8 +97,8 @@ export function Waterfall({
   const hover = useMemo(createHover, []);
 
   const scene = useMemo<WaterfallScene>(
-    () => ({ tree, path, rows, fold, selected, marked: marks.spans, shareOf: marks.shareOf, poleOf: marks.poleOf, selectedPole }),
-    [tree, path, rows, fold, selected, marks, selectedPole],
+    () => ({ tree, path, rows, fold, selected, marked: marks.spans, shareOf: marks.shareOf, poleOf: marks.poleOf, selectedPole, rootTag }),
+    [tree, path, rows, fold, selected, marks, selectedPole, rootTag],
   );
   // One engine per tree; later changes go through its setters.
   const first = useRef({ scene, urlRange });
@@ -136,6 +139,8 @@ export function Waterfall({
 
   const services = tree.services.filter((service) => namedService(service) !== '').length;
   const spans = tree.spans.parent.length - prepared.processes;
+  // The root of a trace or file is no process.
+  const processes = prepared.processes - (rootTag === 'process' ? 0 : 1);
   return (
     <section className={css.trace} aria-label="Trace">
       <div className={css.bar}>
@@ -143,7 +148,7 @@ export function Waterfall({
         <p>
           {[
             ...(spans > 0 || prepared.processes === 0 ? [counted(spans, 'span')] : []),
-            ...(prepared.processes > 0 ? [counted(prepared.processes, 'process', 'processes')] : []),
+            ...(processes > 0 ? [counted(processes, 'process', 'processes')] : []),
           ].join(' and ')}
           {services > 0 && ` from ${counted(services, 'service')}`}
           {rows.length < tree.spans.parent.length &&

@@ -430,7 +430,7 @@ fn flags_are_those_of_the_trace() {
     put_message(&mut request, 1, |out| out.extend_from_slice(&answer));
     for (door, bytes, lost) in [(decode as Door, json, of_json), (decode_post_spans, request, of_answer)] {
         assert_eq!(read(door, &bytes).spans[0].flags, 1);
-        assert_eq!(lost, [Loss::new(LossKind::FormatCannotHold, 1, "flags that are not of the trace")]);
+        assert_eq!(lost, [Loss::new(LossKind::FormatCannotHold, 1, "flags of spans other than those of the trace")]);
     }
 }
 

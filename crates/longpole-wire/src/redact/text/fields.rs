@@ -11,32 +11,12 @@
 use std::ops::Range;
 
 use super::name::NAME_BYTES_MAX;
-use super::scan::{Pair, Scan, Start};
+use super::scan::{NamedField, ObjectFields, Pair, Scan};
 use crate::redact::bytes::starts_with_ignoring_case;
 use crate::redact::names::Meaning;
 
 /// Operations of a JSON Patch that have a value.
 const OPERATIONS: &[&str] = &["add", "replace", "test"];
-
-/// The last key of each kind that was read.
-#[derive(Default)]
-pub(super) struct Fields {
-    field: Option<Field>,
-    /// Where the text of `value` began, and that of `input` or `data`, if no field before it said that it is a credential.
-    values: [Option<Start>; 2],
-    /// The operation of a JSON Patch.
-    operation: Option<Pair>,
-}
-
-/// A field that an object names.
-struct Field {
-    name: Range<usize>,
-    pair: Pair,
-    /// A validator names it: `input` and `data` beside it are its value, too.
-    is_refused: bool,
-    /// Its path has several parts.
-    is_deep: bool,
-}
 
 /// Whether this key of an object says which field the object is about.
 fn says_field(key: &[u8]) -> bool {
@@ -99,7 +79,7 @@ impl Scan<'_> {
     /// Whether a field stands beside this place that may say something of such a value.
     fn has_field(&mut self, at: usize, is_input: bool) -> bool {
         let bytes = self.bytes;
-        let Fields { field: Some(field), operation, .. } = &mut self.fields else { return false };
+        let ObjectFields { field: Some(field), operation, .. } = &mut self.fields else { return false };
         (field.is_refused || !is_input)
             && field.pair.is_beside(bytes, at)
             && (!field.is_deep || operation.as_mut().is_some_and(|operation| operation.is_beside(bytes, at)))
@@ -143,7 +123,7 @@ impl Scan<'_> {
     }
 
     /// The field that is the value of a key: the last of a list, or the last part of a pointer.
-    fn field_at(&mut self, is_path: bool, behind: usize) -> Option<Field> {
+    fn field_at(&mut self, is_path: bool, behind: usize) -> Option<NamedField> {
         let near = &self.bytes[behind..self.bytes.len().min(behind + NAME_BYTES_MAX)];
         let first = near.iter().position(|byte| !byte.is_ascii_whitespace())?;
         let open = first + near[first..].iter().take_while(|byte| **byte == b'\\').count();
@@ -156,7 +136,7 @@ impl Scan<'_> {
         let inside = &near[open + 1..close];
         let name = last_part(inside, is_list)?;
         let at = behind + open + 1;
-        Some(Field {
+        Some(NamedField {
             name: at + name.start..at + name.end,
             pair: Pair { seen_to: behind + close + 1, ..Pair::of(behind) },
             is_refused: is_list || !is_path,

@@ -35,9 +35,8 @@ mod value;
 
 use std::ops::Range;
 
-use self::fields::Fields;
 use self::literal::Literal;
-use self::scan::Scan;
+use self::scan::{ObjectFields, Scan};
 use super::escapes::unescaped;
 use super::known_names::Names;
 use super::mask::{REDACTED, is_redacted};
@@ -130,7 +129,7 @@ fn scan(text: &str, names: &mut Names, found: &mut Vec<Range<usize>>) -> (bool, 
         is_map: None,
         pair: None,
         lone: None,
-        fields: Fields::default(),
+        fields: ObjectFields::default(),
         harmless_to: 0,
         jwk: (0..0, false),
         values_to: 0,

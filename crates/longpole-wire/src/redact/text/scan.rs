@@ -2,10 +2,29 @@
 
 use std::ops::Range;
 
-use super::fields::Fields;
 use super::literal::Literal;
 use crate::redact::known_names::Names;
 use crate::redact::mask::is_redacted;
+
+/// The last key of each kind that was read.
+#[derive(Default)]
+pub(super) struct ObjectFields {
+    pub(super) field: Option<NamedField>,
+    /// Where the text of `value` began, and that of `input` or `data`, if no field before it said that it is a credential.
+    pub(super) values: [Option<Start>; 2],
+    /// The operation of a JSON Patch.
+    pub(super) operation: Option<Pair>,
+}
+
+/// A field that an object names.
+pub(super) struct NamedField {
+    pub(super) name: Range<usize>,
+    pub(super) pair: Pair,
+    /// A validator names it: `input` and `data` beside it are its value, too.
+    pub(super) is_refused: bool,
+    /// Its path has several parts.
+    pub(super) is_deep: bool,
+}
 
 /// Bytes that the name and the value of a pair are apart.
 const PAIR_BYTES_MAX: usize = 1024;
@@ -67,7 +86,7 @@ pub(super) struct Scan<'a> {
     /// The value of a pair whose name did not stand before it.
     pub(super) lone: Option<Start>,
     /// What an object says of the field that it is about.
-    pub(super) fields: Fields,
+    pub(super) fields: ObjectFields,
     /// Objects up to here have nothing in them that could be a credential.
     pub(super) harmless_to: usize,
     /// What stands between two braces, and whether it is a JSON Web Key.

@@ -1,0 +1,35 @@
+//! The part of a recording that a user chose: a range of time, a thread, or both.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use longpole_analysis::Report;
+use longpole_analysis::report::Excerpt;
+use longpole_model::Nanos;
+use longpole_model::units::TimeUnit;
+
+use crate::args::{ExcerptArguments, RangeArguments};
+use crate::failure::{Failure, Kind};
+
+/// The range; `None` for the whole run.
+pub(crate) fn range(arguments: &RangeArguments, report: &Report) -> Result<Option<(Nanos, Nanos)>> {
+    if arguments.from.is_none() && arguments.to.is_none() {
+        return Ok(None);
+    }
+    let nanos = |time: Duration| Nanos(i64::try_from(time.as_nanos()).unwrap_or(i64::MAX));
+    let (from, to) = (arguments.from.map_or(Nanos::ZERO, nanos), arguments.to.map_or_else(|| report.wall(), nanos));
+    if from >= to {
+        let unit = TimeUnit::of(from.0);
+        let message = match arguments.to {
+            None => format!("the run ends after {}, before {}", unit.show(to.0), unit.show(from.0)),
+            Some(_) => format!("the range from {} to {} is empty", unit.show(from.0), unit.show(to.0)),
+        };
+        return Err(Failure::new(Kind::Usage, message).into());
+    }
+    Ok(Some((from, to)))
+}
+
+/// The range and the thread.
+pub(crate) fn excerpt(arguments: &ExcerptArguments, report: &Report) -> Result<Excerpt> {
+    Ok(Excerpt { range: range(&arguments.range, report)?, tid: arguments.thread })
+}
