@@ -40,15 +40,14 @@ impl LaneBins {
     /// When a piece begins.
     fn start_of(&self, bin: usize) -> Nanos {
         let (length, bins) = (i128::from((self.to - self.from).0), self.sums.len() as i128);
-        // Inside of the range, so it fits.
-        self.from + Nanos((length * bin as i128 / bins.max(1)) as i64)
+        self.from + Nanos(i64::try_from(length * bin as i128 / bins.max(1)).unwrap_or(i64::MAX))
     }
 
     fn bin_at(&self, at: Nanos) -> usize {
         let (length, bins) = (i128::from((self.to - self.from).0).max(1), self.sums.len() as i128);
         // The last one that begins by then: `start_of` rounds down, and of a range that is shorter than its pieces are many, some are empty.
         let bin = ((i128::from((at - self.from).0) + 1) * bins + length - 1) / length - 1;
-        bin.clamp(0, bins - 1) as usize
+        usize::try_from(bin.clamp(0, bins - 1)).unwrap_or(0)
     }
 
     /// Adds what the thread did.
