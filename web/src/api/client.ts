@@ -2,6 +2,7 @@
 import { decodeFlame, decodeTree } from './checks';
 import { DecodeError, decodeRefusal } from './cursor';
 import {
+  decodeDiff,
   decodeFrame,
   decodeKept,
   decodeLanes,
@@ -20,6 +21,7 @@ import {
 } from './decode.gen';
 import { ApiError, type FailureKind } from './error';
 import type {
+  Diff,
   Flame,
   FlameTime,
   Frame,
@@ -129,6 +131,8 @@ export const api = {
     get(at(recording, `/spans/${encodeURIComponent(handle)}`), decodeSpan, signal),
   flame: (recording: string, span: string | null, time: FlameTime, excerpt: Excerpt, signal: AbortSignal): Promise<Flame> =>
     get(at(recording, `/flame?${new URLSearchParams({ ...(span === null ? {} : { span }), time, ...excerpt })}`), decodeFlame, signal),
+  diff: (before: string, after: string, signal: AbortSignal): Promise<Diff> =>
+    get(at(after, `/diff?${new URLSearchParams({ before })}`), decodeDiff, signal),
   threads: (recording: string, excerpt: Excerpt, signal: AbortSignal): Promise<Threads> =>
     get(at(recording, `/threads?${new URLSearchParams({ ...excerpt })}`), decodeThreads, signal),
   lanes: (recording: string, excerpt: Excerpt, bins: number, limit: number, signal: AbortSignal): Promise<Lanes> =>

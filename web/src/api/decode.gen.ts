@@ -4,7 +4,9 @@ import { Cursor } from './cursor';
 import {
   EVERY_BLOCKER_EVIDENCE,
   EVERY_CAPTURE_MODE,
+  EVERY_DIFF_STATE,
   EVERY_EVIDENCE,
+  EVERY_FATE,
   EVERY_FLAME_TIME,
   EVERY_NOTABLE_CODE,
   EVERY_PART_KIND,
@@ -30,6 +32,8 @@ import {
   type Callee,
   type CalleeProcess,
   type Deployment,
+  type Diff,
+  type Diffed,
   type Durations,
   type Event,
   type Exit,
@@ -50,6 +54,8 @@ import {
   type MappedService,
   type Notable,
   type OneOf,
+  type OperationDiff,
+  type OperationsTruncated,
   type Parallelism,
   type Parent,
   type Part,
@@ -81,6 +87,7 @@ import {
   type ServiceMap,
   type ServiceSpans,
   type Services,
+  type Side,
   type Source,
   type SourceLine,
   type Span,
@@ -89,6 +96,7 @@ import {
   type SpanSamples,
   type Spans,
   type SpansTruncated,
+  type StateDiff,
   type States,
   type Status,
   type Summary,
@@ -960,6 +968,69 @@ function processRow(cursor: Cursor): ProcessRow {
   };
 }
 
+function diff(cursor: Cursor): Diff {
+  return {
+    schema: cursor.field('schema').string(),
+    a: diffed(cursor.field('a')),
+    b: diffed(cursor.field('b')),
+    notes: cursor.field('notes').list((c) => c.string()),
+    deltaNanos: cursor.field('delta_nanos').nanos(),
+    operations: cursor.field('operations').list(operationDiff),
+    truncated: operationsTruncated(cursor.field('truncated')),
+  };
+}
+
+function diffed(cursor: Cursor): Diffed {
+  return {
+    recording: cursor.field('recording').string(),
+    command: cursor.field('command').list((c) => c.string()),
+    startUnixNano: cursor.field('start_unix_nano').unixNano(),
+    wallNanos: cursor.field('wall_nanos').nanos(),
+    host: cursor.field('host').string(),
+    rateHz: cursor.field('rate_hz').count(),
+  };
+}
+
+function operationDiff(cursor: Cursor): OperationDiff {
+  return {
+    service: cursor.field('service').string(),
+    name: cursor.field('name').string(),
+    resource: cursor.field('resource').orNull((c) => c.string()),
+    fate: cursor.field('fate').oneOf(EVERY_FATE),
+    deltaNanos: cursor.field('delta_nanos').nanos(),
+    a: side(cursor.field('a')),
+    b: side(cursor.field('b')),
+    states: cursor.field('states').list(stateDiff),
+  };
+}
+
+function side(cursor: Cursor): Side {
+  return {
+    count: cursor.field('count').count(),
+    totalNanos: cursor.field('total_nanos').nanos(),
+    onPathNanos: cursor.field('on_path_nanos').nanos(),
+    onPathCpuNanos: cursor.field('on_path_cpu_nanos').nanos(),
+    handle: cursor.field('handle').orNull((c) => c.string()),
+  };
+}
+
+function stateDiff(cursor: Cursor): StateDiff {
+  return {
+    state: cursor.field('state').oneOf(EVERY_DIFF_STATE),
+    kind: cursor.field('kind').orNull((c) => c.oneOf(EVERY_WAIT_KIND)),
+    text: cursor.field('text').string(),
+    deltaNanos: cursor.field('delta_nanos').nanos(),
+    function: cursor.field('function').orNull((c) => c.string()),
+  };
+}
+
+function operationsTruncated(cursor: Cursor): OperationsTruncated {
+  return {
+    operations: cursor.field('operations').count(),
+    deltaNanos: cursor.field('delta_nanos').nanos(),
+  };
+}
+
 function services(cursor: Cursor): Services {
   return {
     services: cursor.field('services').list(service),
@@ -1095,6 +1166,8 @@ export const decodeThreads = (document: unknown): Threads => threads(new Cursor(
 export const decodeLanes = (document: unknown): Lanes => lanes(new Cursor(document, 'lanes'));
 
 export const decodeProcesses = (document: unknown): Processes => processes(new Cursor(document, 'processes'));
+
+export const decodeDiff = (document: unknown): Diff => diff(new Cursor(document, 'diff'));
 
 export const decodeServices = (document: unknown): Services => services(new Cursor(document, 'services'));
 

@@ -1371,6 +1371,104 @@ export interface ProcessRow {
   readonly usage: Usage | null;
 }
 
+/** Why one recording took longer than another. */
+export interface Diff {
+  /** Always `longpole.diff/1`. */
+  readonly schema: string;
+  /** The first recording. */
+  readonly a: Diffed;
+  /** The second recording. */
+  readonly b: Diffed;
+  /** For people: what differs beside the time, such as the command. */
+  readonly notes: readonly string[];
+  /** How much longer the second took; the operations sum to it. */
+  readonly deltaNanos: Nanos;
+  /** Operations, the largest difference first. */
+  readonly operations: readonly OperationDiff[];
+  /** What this list omits. */
+  readonly truncated: OperationsTruncated;
+}
+
+/** One of the two recordings. */
+export interface Diffed {
+  /** Name of the recording, such as `r7`, or the file. */
+  readonly recording: string;
+  /** The command and its arguments. */
+  readonly command: readonly string[];
+  /** Start, in nanoseconds since 1970. */
+  readonly startUnixNano: bigint;
+  /** How long it took. */
+  readonly wallNanos: Nanos;
+  /** The machine. */
+  readonly host: string;
+  /** Samples per second. */
+  readonly rateHz: number;
+}
+
+/** One operation in both recordings. */
+export interface OperationDiff {
+  /** Service. */
+  readonly service: string;
+  /** Operation, with `#` for numbers and ids in it. */
+  readonly name: string;
+  /** Type and name of the cloud resource that it works on. */
+  readonly resource: string | null;
+  /** Which of the two runs have it. */
+  readonly fate: Fate;
+  /** How much longer the second run is because of it. */
+  readonly deltaNanos: Nanos;
+  /** The operation in the first recording. */
+  readonly a: Side;
+  /** The operation in the second recording. */
+  readonly b: Side;
+  /** What it did longer or shorter while it was on the path, the largest difference first, without small ones. */
+  readonly states: readonly StateDiff[];
+}
+
+/** Which of two runs have an operation. */
+export const EVERY_FATE = ['added', 'removed', 'kept'] as const;
+export type Fate = (typeof EVERY_FATE)[number];
+
+/** An operation in one of the two recordings. */
+export interface Side {
+  /** How many spans. */
+  readonly count: number;
+  /** Their durations, summed. */
+  readonly totalNanos: Nanos;
+  /** Time of the critical path in which one of them was the innermost. */
+  readonly onPathNanos: Nanos;
+  /** How much of that was on a CPU. */
+  readonly onPathCpuNanos: Nanos;
+  /** Handle of the one with most time on the path; null if there are none. */
+  readonly handle: string | null;
+}
+
+/** How much longer an operation was in one state. */
+export interface StateDiff {
+  /** The state. */
+  readonly state: DiffState;
+  /** What it waited for; null for waits that were not sampled, and in other states. */
+  readonly kind: WaitKind | null;
+  /** The state for people. */
+  readonly text: string;
+  /** How much more in the second recording than in the first. */
+  readonly deltaNanos: Nanos;
+  /** The function that holds most of it. */
+  readonly function: string | null;
+}
+
+/** A state of an operation on the critical path. */
+export const EVERY_DIFF_STATE = ['on_cpu', 'runnable', 'blocked', 'in_child', 'awaiting', 'remote', 'unaccounted'] as const;
+export type DiffState = (typeof EVERY_DIFF_STATE)[number];
+
+/** What a list of operations omits. */
+export interface OperationsTruncated {
+  /** Omitted operations. */
+  readonly operations: number;
+  /** What they explain together. */
+  readonly deltaNanos: Nanos;
+}
+
 /** The services of a server. */
 export interface Services {
   /** The services, by name. */

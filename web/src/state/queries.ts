@@ -122,6 +122,9 @@ const parametersOf = ({ range, thread }: Excerpt) => ({
   ...(thread === null ? {} : { thread: `${thread}` }),
 });
 
+export const diffQuery = (before: string, after: string) =>
+  queryOptions({ queryKey: [after, 'diff', before], queryFn: ({ signal }) => api.diff(before, after, signal), ...SEALED });
+
 export const threadsQuery = (recording: string, range: TimeRange | null) =>
   queryOptions({
     queryKey: [recording, 'threads', range],

@@ -53,6 +53,23 @@ export function readListSearch(search: Readonly<Record<string, unknown>>): ListS
   return words === '' ? {} : { q: words };
 }
 
+/** Search parameters of a comparison: two recordings. */
+export interface CompareSearch {
+  readonly a?: string;
+  readonly b?: string;
+}
+
+const RECORDING = /^(r[1-9]\d{0,9}|[0-9a-f]{32})$/;
+
+/** Reads the search parameters of a comparison, without invalid ones. */
+export function readCompareSearch(search: Readonly<Record<string, unknown>>): CompareSearch {
+  const { a, b } = search;
+  return {
+    ...(typeof a === 'string' && RECORDING.test(a) ? { a } : {}),
+    ...(typeof b === 'string' && RECORDING.test(b) ? { b } : {}),
+  };
+}
+
 /** Reads the search parameters of a recording, without invalid ones. */
 export function readRecordingSearch(search: Readonly<Record<string, unknown>>): RecordingSearch {
   const { span, id, pole, frame, range, thread, t, fold, time, node, find, only } = search;

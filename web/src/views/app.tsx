@@ -5,7 +5,8 @@ import { useEffect, useState } from 'react';
 import { ApiError } from '../api/error';
 import { readServicesSearch } from '../logic/service-map';
 import { readTracesSearch } from '../logic/traces-search';
-import { readListSearch, readRecordingSearch } from '../state/url';
+import { readCompareSearch, readListSearch, readRecordingSearch } from '../state/url';
+import { ComparePage } from './compare/compare-page';
 import { Failure, LinksToLists } from './parts/notice';
 import { FileDrop } from './parts/open-file';
 import css from './parts/parts.module.css';
@@ -95,6 +96,12 @@ const recording = createRoute({
   validateSearch: readRecordingSearch,
   component: RecordingPage,
 });
+const compare = createRoute({
+  getParentRoute: () => root,
+  path: '/compare',
+  validateSearch: readCompareSearch,
+  component: ComparePage,
+});
 const search = createRoute({
   getParentRoute: () => root,
   path: '/search',
@@ -107,7 +114,7 @@ const services = createRoute({
   validateSearch: readServicesSearch,
   component: ServicesPage,
 });
-const router = createRouter({ routeTree: root.addChildren([list, listOfServer, recording, search, services]) });
+const router = createRouter({ routeTree: root.addChildren([list, listOfServer, recording, compare, search, services]) });
 
 declare module '@tanstack/react-router' {
   interface Register {

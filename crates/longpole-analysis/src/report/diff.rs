@@ -44,6 +44,8 @@ pub struct Side {
     pub on_path: Nanos,
     /// How much of that a thread of theirs was on a CPU.
     pub on_path_cpu: Nanos,
+    /// The one with most time on the path, of equals the first; `None` if there are none.
+    pub longest: Option<NodeId>,
 }
 
 /// What became of an operation.
@@ -199,6 +201,10 @@ fn operations(report: &Report) -> BTreeMap<Key, Group> {
             side.total += Nanos(report.forest()[node].range.nanos());
             side.on_path += report.critical_path().on_path[node];
             side.on_path_cpu += cpu[node];
+            let on_path = |node: NodeId| report.critical_path().on_path[node];
+            if side.longest.is_none_or(|longest| on_path(node) > on_path(longest)) {
+                side.longest = Some(node);
+            }
         }
         all.extend(nodes);
     }

@@ -3,16 +3,17 @@
 use longpole_analysis::Report;
 use longpole_analysis::report::diff::{Diff, Fate, OperationDiff, Side, StateDiff};
 use longpole_analysis::words;
+use longpole_model::units::duration;
 use longpole_model::{StateKind, SumNanos};
 use serde::Serialize;
 
-use super::shared::unix_nano;
+use super::shared::{node_handle, unix_nano};
 use super::waits::WaitKindView;
 
 /// Share of the longer run. `diff` omits smaller changes, as it does those beyond the limit.
 const SHOWN_PER_MILLE_MIN: u64 = 1;
 
-/// Why one recording took longer than another (CLI only).
+/// Why one recording took longer than another.
 #[derive(Debug, Clone, Serialize)]
 pub struct DiffView {
     /// Always `longpole.diff/1`.
@@ -21,6 +22,8 @@ pub struct DiffView {
     pub a: DiffedView,
     /// The second recording.
     pub b: DiffedView,
+    /// For people: what differs beside the time, such as the command.
+    pub notes: Vec<String>,
     /// How much longer the second took; the operations sum to it.
     pub delta_nanos: i64,
     /// Operations, the largest difference first.
@@ -115,7 +118,7 @@ pub enum DiffStateView {
 }
 
 /// An operation in one of the two recordings.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct SideView {
     /// How many spans.
     pub count: u64,
@@ -125,6 +128,8 @@ pub struct SideView {
     pub on_path_nanos: i64,
     /// How much of that was on a CPU.
     pub on_path_cpu_nanos: i64,
+    /// Handle of the one with most time on the path; null if there are none.
+    pub handle: Option<String>,
 }
 
 /// What a list of operations omits.
@@ -146,10 +151,12 @@ impl DiffView {
         let matter = operations
             .partition_point(|o| u128::from(o.delta_nanos.unsigned_abs()) * 1000 >= u128::from(longer) * u128::from(SHOWN_PER_MILLE_MIN));
         let left_out = if limit == 0 { Vec::new() } else { operations.split_off(limit.min(matter)) };
+        let (of_a, of_b) = (DiffedView::new(a_name, a), DiffedView::new(b_name, b));
         DiffView {
             schema: "longpole.diff/1",
-            a: DiffedView::new(a_name, a),
-            b: DiffedView::new(b_name, b),
+            notes: notes(&of_a, &of_b),
+            a: of_a,
+            b: of_b,
             delta_nanos: diff.delta().0,
             operations,
             truncated: OperationsTruncated {
@@ -158,6 +165,35 @@ impl DiffView {
             },
         }
     }
+}
+
+/// Characters of a command or a name of a machine in a note.
+const NOTED_CHARS_MAX: usize = 36;
+
+fn noted(text: &str) -> String {
+    match text.char_indices().nth(NOTED_CHARS_MAX) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
+/// What differs beside the time.
+fn notes(a: &DiffedView, b: &DiffedView) -> Vec<String> {
+    let mut notes = Vec::new();
+    if a.command != b.command && a.host == b.host && !a.host.is_empty() {
+        notes.push(format!("the commands differ: {} and {}", noted(&a.command.join(" ")), noted(&b.command.join(" "))));
+    }
+    if a.host != b.host && !a.host.is_empty() && !b.host.is_empty() {
+        notes.push(format!("the machines differ: {} and {}", noted(&a.host), noted(&b.host)));
+    }
+    if a.rate_hz != b.rate_hz {
+        notes.push(format!("the sampling rates differ: {} Hz and {} Hz", a.rate_hz, b.rate_hz));
+    }
+    if a.wall_nanos == 0 || b.wall_nanos == 0 {
+        let empty = if a.wall_nanos == 0 { &a.recording } else { &b.recording };
+        notes.push(format!("{} took no time: {}", noted(empty), duration(0)));
+    }
+    notes
 }
 
 impl DiffedView {
@@ -208,7 +244,13 @@ impl StateDiffView {
 
 impl SideView {
     fn new(side: Side) -> Self {
-        SideView { count: side.count, total_nanos: side.total.0, on_path_nanos: side.on_path.0, on_path_cpu_nanos: side.on_path_cpu.0 }
+        SideView {
+            count: side.count,
+            total_nanos: side.total.0,
+            on_path_nanos: side.on_path.0,
+            on_path_cpu_nanos: side.on_path_cpu.0,
+            handle: side.longest.map(node_handle),
+        }
     }
 }
 

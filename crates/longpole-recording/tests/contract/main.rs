@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use views::Views;
 
 /// Views that the HTTP API answers with, in the order of the page.
-const SERVED: [&str; 19] = [
+const SERVED: [&str; 20] = [
     "RecordingsView",
     "SummaryView",
     "PolesView",
@@ -31,6 +31,7 @@ const SERVED: [&str; 19] = [
     "ThreadsView",
     "LanesView",
     "ProcessesView",
+    "DiffView",
     "ServicesView",
     "TracesView",
     "TracesOfRecordingView",
@@ -41,7 +42,7 @@ const SERVED: [&str; 19] = [
 ];
 
 /// Views that only the CLI prints.
-const PRINTED: [&str; 2] = ["TopView", "DiffView"];
+const PRINTED: [&str; 1] = ["TopView"];
 
 /// Where the generated part of the page begins and ends.
 const MARKS: [&str; 2] = ["<!-- generated from crates/longpole-recording/src/view: begin -->\n", "<!-- generated: end -->\n"];

@@ -1,5 +1,6 @@
 //! The HTTP API of `docs/formats/http-api.md`: one resource per file, each a view as JSON.
 
+mod diff;
 mod excerpt;
 mod flame;
 mod frame;
@@ -53,6 +54,7 @@ pub(crate) fn routes(cache: Arc<ReportCache>) -> Router {
         .route("/api/recordings/{rec}/processes", get(processes::get))
         .route("/api/recordings/{rec}/threads", get(threads::get))
         .route("/api/recordings/{rec}/lanes", get(lanes::get))
+        .route("/api/recordings/{rec}/diff", get(diff::get))
         .method_not_allowed_fallback(|| async {
             ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this address is read-only: use GET")
         })

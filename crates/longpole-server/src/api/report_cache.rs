@@ -345,6 +345,24 @@ impl ReportCache {
         .await
     }
 
+    /// Makes a view of two reports.
+    pub(super) async fn view_of_two(
+        self: &Arc<Self>,
+        before: &str,
+        after: &str,
+        view: impl FnOnce((String, &Report), (String, &Report)) -> Answer + Send + 'static,
+    ) -> Answer {
+        let (a_name, a) = self.report(before).await?;
+        let (b_name, b) = self.report(after).await?;
+        let limits = query_limits();
+        off_the_reactor::<_, ApiError>(move || {
+            let bytes = |report: &KeptReport| view_bytes(report.forest().len() as u64).saturating_add(report.long_text_bytes);
+            let _making = limits.hold(bytes(&a).saturating_add(bytes(&b)))?;
+            view((a_name.to_string(), &a), (b_name.to_string(), &b))
+        })
+        .await
+    }
+
     /// The same of a view that is kept beside a recording. A server keeps none: what others pushed must not grow.
     pub(super) async fn kept_view<V: KeptView + 'static>(
         self: &Arc<Self>,

@@ -1,7 +1,7 @@
 //! Why one run took longer than another.
 
-use longpole_model::units::{TimeUnit, duration};
-use longpole_recording::view::diff::{DiffView, DiffedView, FateView, OperationDiffView, StateDiffView};
+use longpole_model::units::TimeUnit;
+use longpole_recording::view::diff::{DiffView, FateView, OperationDiffView, StateDiffView};
 
 use crate::terminal::screen::Screen;
 use crate::terminal::{self, Style, fit, pad, right};
@@ -27,8 +27,8 @@ pub(crate) fn diff(view: &DiffView, style: Style) -> Screen {
         unit.show(view.b.wall_nanos),
         style.strong(&format!("{}{}", signed(unit, view.delta_nanos), share(view.delta_nanos, view.a.wall_nanos))),
     ));
-    for warning in warnings(&view.a, &view.b) {
-        out.push(style.warning(&format!("note: {warning}")));
+    for note in &view.notes {
+        out.push(style.warning(&format!("note: {note}")));
     }
     out.push(String::new());
     if view.operations.is_empty() {
@@ -156,25 +156,6 @@ fn bar(delta: i64, largest: u64) -> String {
     } else {
         format!("{}│{}", " ".repeat(BAR_WIDTH), "█".repeat(cells))
     }
-}
-
-/// Why two runs may not be comparable.
-fn warnings(a: &DiffedView, b: &DiffedView) -> Vec<String> {
-    let mut warnings = Vec::new();
-    if a.command != b.command && a.host == b.host && !a.host.is_empty() {
-        warnings.push(format!("the commands differ: {} and {}", fit(&a.command.join(" "), 36), fit(&b.command.join(" "), 36)));
-    }
-    if a.host != b.host && !a.host.is_empty() && !b.host.is_empty() {
-        warnings.push(format!("the machines differ: {} and {}", fit(&a.host, 36), fit(&b.host, 36)));
-    }
-    if a.rate_hz != b.rate_hz {
-        warnings.push(format!("the sampling rates differ: {} Hz and {} Hz", a.rate_hz, b.rate_hz));
-    }
-    if a.wall_nanos == 0 || b.wall_nanos == 0 {
-        let empty = if a.wall_nanos == 0 { &a.recording } else { &b.recording };
-        warnings.push(format!("{} took no time: {}", fit(empty, 36), duration(0)));
-    }
-    warnings
 }
 
 #[cfg(test)]

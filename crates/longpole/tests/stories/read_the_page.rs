@@ -84,6 +84,24 @@ fn the_pole_its_function_and_its_spans_in_a_real_browser() {
     assert_eq!(waited["function"], "deploy_example::state::StateFile::record", "{waited}");
 }
 
+/// A step that sleeps longer the second time.
+#[test]
+fn what_made_a_command_slower_in_a_real_browser() {
+    let Some(chromium) = chromium("the comparison in a real browser") else { return };
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    let steps = sandbox.path("steps.sh");
+    let exec = env!("CARGO_BIN_EXE_longpole");
+    for millis in [50, 350] {
+        let script = format!("{exec} exec -s build -n compile -- sleep 0.1; {exec} exec -s build -n link -- sleep 0.{millis:03}\n");
+        std::fs::write(&steps, script).unwrap();
+        assert!(longpole(&store).args(["run", "--summary", "none", "--", "sh"]).arg(&steps).status().unwrap().success());
+    }
+    let read: Value = serde_json::from_str(&told("compare-two-runs", &store, &sandbox, &chromium)).unwrap();
+    assert_eq!(read["before"], "r1");
+    assert!(["link", "sleep"].contains(&read["name"].as_str().unwrap()), "{read}");
+}
+
 /// Spans of Pulumi in OTLP JSON lines: a plug-in is started, then three resources are created one after the other, the database the
 /// longest.
 fn deployment() -> String {

@@ -11,6 +11,7 @@ import { Notice } from '../parts/notice';
 import { StateBar } from '../parts/state-bar';
 import { Linked } from './linked';
 import css from './recording.module.css';
+import { RunBefore } from './run-before';
 import { Why } from './why';
 
 /** Maximum number of wait kinds in the header; the bar has all. */
@@ -241,6 +242,7 @@ export function AnswerHeader({
         {summary.of !== 'profile' && poles !== undefined && <Sentence pole={pole} summary={summary} />}
         {worthwhile && <Reason pole={pole} poles={poles} actions={actions} />}
         <Facts summary={summary} />
+        <RunBefore summary={summary} />
         <Linked recording={summary.recording} />
         <NotableUsage notable={summary.usage} actions={actions} />
       </div>

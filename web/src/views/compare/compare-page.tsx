@@ -1,0 +1,241 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { useEffect } from 'react';
+import type { Diff, OperationDiff, Recording } from '../../api/types.gen';
+import {
+  changeInPercent,
+  differenceInWords,
+  fateInWords,
+  largestChange,
+  nameOfOperation,
+  placeAmongRuns,
+  runsOfCommand,
+  signedDuration,
+  stateInWords,
+} from '../../logic/compare';
+import { counted, formatAge, formatDuration, shortCommand, unixMillis } from '../../logic/format';
+import { diffQuery, recordingsQuery } from '../../state/queries';
+import list from '../parts/list.module.css';
+import { Name } from '../parts/name';
+import { Command, Failure, Notice, Skeleton } from '../parts/notice';
+import { Topbar } from '../parts/topbar';
+import css from './compare.module.css';
+
+/** The change as a bar to the left or the right of the middle; the number beside it says it, too. */
+function ChangeBar({ delta, largest }: { readonly delta: number; readonly largest: number }) {
+  const width = `${(Math.abs(delta) / largest) * 50}%`;
+  return (
+    <span className={css.bar} aria-hidden="true">
+      <span className={delta > 0 ? css.longer : css.shorter} style={delta > 0 ? { left: '50%', width } : { right: '50%', width }} />
+    </span>
+  );
+}
+
+/** Time on the path in one of the runs, which leads to its longest span. */
+function Side({ recording, side }: { readonly recording: string; readonly side: OperationDiff['a'] }) {
+  if (side.handle === null) return <span className={css.muted}>–</span>;
+  return (
+    <Link to="/r/$rec" params={{ rec: recording }} search={{ span: side.handle }} title={`${side.handle} of ${recording}`}>
+      {formatDuration(side.onPathNanos)}
+    </Link>
+  );
+}
+
+function Operations({ diff }: { readonly diff: Diff }) {
+  const largest = largestChange(diff);
+  return (
+    <table className={list.table}>
+      <thead>
+        <tr>
+          <th>Operation</th>
+          <th
+            className={`${css.columnChange} ${list.number}`}
+            title="change of the time on the critical path; all changes add up to the difference"
+          >
+            Change on path
+          </th>
+          <th className={css.columnBar}>
+            <span className={css.axis}>
+              <span>shorter</span> <span>longer</span>
+            </span>
+          </th>
+          <th className={`${css.columnTime} ${list.number}`}>{diff.a.recording}</th>
+          <th className={`${css.columnTime} ${list.number}`}>{diff.b.recording}</th>
+        </tr>
+      </thead>
+      <tbody>
+        {diff.operations.map((operation) => (
+          <tr key={`${operation.service} ${operation.name} ${operation.resource}`}>
+            <td>
+              <strong className={css.name}>
+                <Name text={nameOfOperation(operation, diff.operations)} />
+              </strong>{' '}
+              <span className={css.muted}>{fateInWords(operation)}</span>
+              <p className={css.narrow}>
+                {formatDuration(operation.a.onPathNanos)} → {formatDuration(operation.b.onPathNanos)}
+              </p>
+              {operation.states.length > 0 && <p className={css.why}>{operation.states.map(stateInWords).join(', ')}</p>}
+            </td>
+            <td className={list.number}>
+              <b>{signedDuration(operation.deltaNanos)}</b>
+            </td>
+            <td className={css.wide}>
+              <ChangeBar delta={operation.deltaNanos} largest={largest} />
+            </td>
+            <td className={`${css.wide} ${list.number}`}>
+              <Side recording={diff.a.recording} side={operation.a} />
+            </td>
+            <td className={`${css.wide} ${list.number}`}>
+              <Side recording={diff.b.recording} side={operation.b} />
+            </td>
+          </tr>
+        ))}
+        {diff.truncated.operations > 0 && (
+          <tr>
+            <td className={css.muted}>{counted(diff.truncated.operations, 'smaller change')}, together</td>
+            <td className={list.number}>
+              <b>{signedDuration(diff.truncated.deltaNanos)}</b>
+            </td>
+            <td className={css.wide}>
+              <ChangeBar delta={diff.truncated.deltaNanos} largest={largest} />
+            </td>
+            <td className={css.wide} />
+            <td className={css.wide} />
+          </tr>
+        )}
+        <tr className={css.sum}>
+          <td>The run</td>
+          <td className={list.number}>
+            <b>{signedDuration(diff.deltaNanos)}</b>
+          </td>
+          <td className={css.wide} />
+          <td className={`${css.wide} ${list.number}`}>{formatDuration(diff.a.wallNanos)}</td>
+          <td className={`${css.wide} ${list.number}`}>{formatDuration(diff.b.wallNanos)}</td>
+        </tr>
+      </tbody>
+    </table>
+  );
+}
+
+/** Another recording to compare with. */
+function Choice({ recordings, a, b }: { readonly recordings: readonly Recording[]; readonly a: string; readonly b: string }) {
+  const navigate = useNavigate();
+  const others = recordings.filter(({ recording, wallNanos }) => recording !== b && wallNanos > 0);
+  if (others.length < 2) return null;
+  return (
+    <label className={css.muted}>
+      compare with{' '}
+      <select className={css.choice} value={a} onChange={(event) => navigate({ to: '/compare', search: { a: event.target.value, b } })}>
+        {others.map(({ recording, command, wallNanos }) => (
+          <option key={recording} value={recording}>
+            {recording} {shortCommand(command).slice(0, 60)} ({formatDuration(wallNanos)})
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** The wall times of all runs of the command: whether a difference is more than chance. */
+function Runs({ runs, a, b }: { readonly runs: readonly Recording[]; readonly a: string; readonly b: string }) {
+  const navigate = useNavigate();
+  if (runs.length < 3) return null;
+  const most = Math.max(...runs.map(({ wallNanos }) => wallNanos as number));
+  const now = Date.now();
+  return (
+    <section className={css.runs} aria-label="Runs of this command">
+      <h2>{counted(runs.length, 'run')} of this command</h2>
+      <p className={css.muted}>
+        {placeAmongRuns(runs, b)}. Select one to compare {b} with it.
+      </p>
+      <ol className={css.strip}>
+        {runs.map(({ recording, wallNanos, startUnixNano }) => (
+          <li key={recording}>
+            <button
+              type="button"
+              className={css.run}
+              aria-current={recording === a || recording === b}
+              disabled={recording === b}
+              title={`${recording}, ${formatAge(unixMillis(startUnixNano), now)}: ${formatDuration(wallNanos)}`}
+              onClick={() => navigate({ to: '/compare', search: { a: recording, b } })}
+            >
+              <span
+                className={css.column}
+                style={{ height: `${most > 0 ? Math.max(6, (wallNanos / most) * 100) : 6}%` }}
+                aria-hidden="true"
+              />
+              <span>{recording}</span>
+            </button>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+function Comparison({ diff, recordings }: { readonly diff: Diff; readonly recordings: readonly Recording[] }) {
+  const { a, b, deltaNanos } = diff;
+  const runs = runsOfCommand(recordings, b.recording);
+  return (
+    <>
+      <div className={css.head}>
+        <h1>
+          <Link to="/r/$rec" params={{ rec: b.recording }}>
+            {b.recording}
+          </Link>{' '}
+          took <strong>{formatDuration(b.wallNanos)}</strong>:{' '}
+          <em className={deltaNanos > 0 ? css.isLonger : css.isShorter}>{differenceInWords(deltaNanos)}</em>{' '}
+          <Link to="/r/$rec" params={{ rec: a.recording }}>
+            {a.recording}
+          </Link>
+          {deltaNanos !== 0 && a.wallNanos > 0 && ` (${changeInPercent(deltaNanos, a.wallNanos)})`}
+        </h1>
+        <p className={css.muted}>
+          <code>{shortCommand(b.command)}</code>
+        </p>
+        <Choice recordings={recordings} a={a.recording} b={b.recording} />
+        {diff.notes.map((note) => (
+          <Notice key={note} title={note} />
+        ))}
+      </div>
+      <Runs runs={runs} a={a.recording} b={b.recording} />
+      <div className={list.list}>
+        {diff.operations.length === 0 && diff.truncated.operations === 0 ? (
+          <p className={css.same}>No operation on the critical paths differs.</p>
+        ) : (
+          <Operations diff={diff} />
+        )}
+      </div>
+      <p className={css.muted}>
+        All changes add up to the difference of the runs. Two runs of the same command differ by chance, too: run it again to see by how
+        much. In the terminal:
+      </p>
+      <Command text={`longpole diff ${a.recording} ${b.recording}`} />
+    </>
+  );
+}
+
+/** Why one run took longer than another one of the same command, or shorter. */
+export function ComparePage() {
+  const { a = '', b = '' } = useSearch({ strict: false }) as { readonly a?: string; readonly b?: string };
+  const { data: diff, error, refetch } = useQuery(diffQuery(a, b));
+  const recordings = useQuery(recordingsQuery()).data?.recordings ?? [];
+  useEffect(() => {
+    document.title = `${b} compared with ${a} – longpole`;
+  }, [a, b]);
+  return (
+    <div className={list.page}>
+      <Topbar>
+        <span aria-hidden="true">›</span>
+        <strong>
+          {a} → {b}
+        </strong>
+      </Topbar>
+      <main className={list.main}>
+        {error !== null && diff === undefined && <Failure error={error} retry={() => refetch()} isPage />}
+        {error === null && diff === undefined && <Skeleton lines={12} label="Comparing the recordings" />}
+        {diff !== undefined && <Comparison diff={diff} recordings={recordings} />}
+      </main>
+    </div>
+  );
+}

@@ -1,0 +1,31 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import type { Summary } from '../../api/types.gen';
+import type { Nanos } from '../../base/brand';
+import { changeInPercent, differenceInWords, runBefore } from '../../logic/compare';
+import { formatAge, unixMillis } from '../../logic/format';
+import { isTrace } from '../../state/kept-trace';
+import { recordingsQuery } from '../../state/queries';
+import css from './recording.module.css';
+
+/** How this run compares with the one of the same command before it, so that nobody has to search for that. */
+export function RunBefore({ summary }: { readonly summary: Summary }) {
+  const { recording, wallNanos, of } = summary;
+  const isRun = of === 'command' || of === 'command_alone';
+  const { data } = useQuery({ ...recordingsQuery(), enabled: isRun && !isTrace(recording) });
+  const before = data === undefined || !isRun ? null : runBefore(data.recordings, recording);
+  if (before === null) return null;
+  const delta = (wallNanos - before.wallNanos) as Nanos;
+  const percent = delta === 0 ? '' : ` (${changeInPercent(delta, before.wallNanos)})`;
+  return (
+    <ul className={css.facts} aria-label="The run before">
+      <li>
+        <Link to="/compare" search={{ a: before.recording, b: recording }}>
+          {differenceInWords(delta)} {before.recording}
+          {percent}
+        </Link>
+        , the same command {formatAge(unixMillis(before.startUnixNano), Date.now())}
+      </li>
+    </ul>
+  );
+}
