@@ -1,5 +1,6 @@
 //! Processes and threads of a run, and when each thread was on a CPU.
 
+use std::ffi::CStr;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -14,6 +15,9 @@ pub const ARGUMENTS_BYTES_MAX: usize = 17 << 10;
 /// Bytes at the end of a command line that was cut which the redactor leaves out: what marks a credential may stand behind it, as in
 /// `scheme://user:password@host`, and was cut off.
 pub const ARGUMENTS_UNJUDGED_BYTES: usize = 1 << 10;
+
+/// Name of the process that longpole forks beside a command to see which signals the command was sent.
+pub const WITNESS_NAME: &CStr = c"lp-witness";
 
 /// One process of the run. A pid that the kernel used again gives a second one.
 #[derive(Debug, Clone, PartialEq)]

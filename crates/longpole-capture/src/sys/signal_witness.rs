@@ -6,6 +6,8 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
+use longpole_model::process::WITNESS_NAME;
+
 use crate::sys::descriptors::readable;
 use crate::sys::inherited::arguments;
 use crate::sys::job_control::own_pid;
@@ -133,7 +135,7 @@ fn testify(socket: RawFd, parent: Pid) -> ! {
         }
         libc::chdir(c"/".as_ptr());
         // Neither by name nor by arguments is it taken for longpole: `pkill longpole` means the other one.
-        libc::prctl(libc::PR_SET_NAME, c"lp-witness".as_ptr());
+        libc::prctl(libc::PR_SET_NAME, WITNESS_NAME.as_ptr());
         let (arguments, bytes) = arguments();
         if !arguments.is_null() {
             ptr::write_bytes(arguments, 0, bytes);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use longpole_model::process::WITNESS_NAME;
 use longpole_model::{IdVec, Nanos, Process, ProcessRow, Recording, TimeRange, Timestamp};
 
 use super::parents::{ParentClaim, ParentRef};
@@ -72,6 +73,11 @@ pub(super) struct Above {
     caller: IdVec<ProcessRow, Option<ProcessRow>>,
     /// One of these, or one that is served.
     caller_or_served: IdVec<ProcessRow, Option<ProcessRow>>,
+}
+
+/// Whether a process is one that `longpole exec` forked for itself: it lives as long as the command, does nothing, and nothing waits for it.
+fn is_witness(process: &Process) -> bool {
+    process.name.as_bytes() == WITNESS_NAME.to_bytes()
 }
 
 /// The kernel gives a pid again only after its process is gone: ends each of these processes, which stand by start, where the next one starts at
@@ -183,8 +189,8 @@ impl<'a> Processes<'a> {
             if !is_root && !process.execed && !role.spans && self.parent[p].is_some() {
                 let idle = range.nanos() < SHORT_FORK_NANOS && !sampled.contains(&process.pid);
                 let waits = self.covered(children.get(p), range) >= Nanos(range.nanos()) / 2;
-                self.folded[p] = if children.get(p).is_empty() { idle } else { waits };
-                folded += usize::from(self.folded[p]);
+                self.folded[p] = is_witness(process) || if children.get(p).is_empty() { idle } else { waits };
+                folded += usize::from(self.folded[p] && !is_witness(process));
             }
             self.served[p] = rules.is_some_and(|rules| rules.is_served(self.place_of(p)));
             // It works for those who call it; what it did is seen at their spans.

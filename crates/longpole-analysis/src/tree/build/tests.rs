@@ -297,6 +297,15 @@ fn a_trace_whose_process_is_known_hangs_where_the_process_does() {
     );
 }
 
+/// It lives as long as the command beside it, so that making the command faster saved nothing.
+#[test]
+fn what_longpole_forked_to_see_signals_is_no_node() {
+    check(
+        "run sh 0..9s\nprocess longpole 1..9s pid 2 under 1\nprocess lp-witness 1..9s pid 3 under 2 forked\nlink 1..9s build pid 2\nprocess cc 1..9s pid 4 under 2\n",
+        "sh\n  ~longpole\n    ~link\n      ~cc\n",
+    );
+}
+
 /// Every process climbed over all folded ones above it, and so did every span that names the run: 15,000,000,000 steps.
 #[test]
 fn a_line_of_forks_is_climbed_once() {
