@@ -118,7 +118,11 @@ impl Execution {
         if let Ok(path) = fs::read_link(format!("/proc/{}/exe", self.pid)) {
             self.executable = path.to_string_lossy().into_owned();
         }
-        self.arguments = arguments_of(self.pid);
+        // A process that has ended since shows none.
+        let arguments = arguments_of(self.pid);
+        if !arguments.is_empty() {
+            self.arguments = arguments;
+        }
     }
 
     fn tell(self, all: &mut AllArguments, out: &mut ObservationWriter) {
