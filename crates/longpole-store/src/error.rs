@@ -94,7 +94,7 @@ pub enum StoreError {
         known: u32,
     },
     /// A text is not the name of a recording.
-    #[error("find the recording `{text}`: a recording is named like r7, 7 or last, or by a tag")]
+    #[error("find the recording `{text}`: name one by its number (r7 or 7), last, or its tag")]
     Name {
         /// The text.
         text: String,

@@ -32,8 +32,8 @@ it('the run before is the last one of the same command that ended', () => {
 
 it('a run is placed among the others of its command', () => {
   const runs = [run('r1', 'make', 1, 1e9), run('r2', 'make', 2, 1.2e9), run('r3', 'make', 3, 2e9)];
-  expect(placeAmongRuns(runs, 'r3')).toBe('r3 took longer than all others: the others took 1.00s to 1.20s');
-  expect(placeAmongRuns(runs, 'r2')).toBe('r2 differs no more than the others do: the others took 1.00s to 2.00s');
+  expect(placeAmongRuns(runs, 'r3')).toBe('r3 took longer than all other runs (1.00s to 1.20s)');
+  expect(placeAmongRuns(runs, 'r2')).toBe('r2 is within the range of the other runs (1.00s to 2.00s)');
   expect(placeAmongRuns(runs.slice(1), 'r3')).toBe('');
 });
 

@@ -30,11 +30,11 @@ export function placeAmongRuns(runs: readonly Recording[], recording: string): s
   const others = runs.filter((run) => run.recording !== recording).map(({ wallNanos }) => wallNanos as number);
   if (own === undefined || others.length < 2) return '';
   const [least, most] = [Math.min(...others), Math.max(...others)];
-  const range = `the others took ${formatDuration(least)} to ${formatDuration(most)}`;
-  if (own > most) return `${recording} took longer than all others: ${range}`;
+  const range = `${formatDuration(least)} to ${formatDuration(most)}`;
+  if (own > most) return `${recording} took longer than all other runs (${range})`;
   return own < least
-    ? `${recording} took less time than all others: ${range}`
-    : `${recording} differs no more than the others do: ${range}`;
+    ? `${recording} took less time than all other runs (${range})`
+    : `${recording} is within the range of the other runs (${range})`;
 }
 
 /** `+16%`, of the time before. */

@@ -22,7 +22,7 @@ it('a range is as exact as it is long', () => {
 it('a sentence says which threads were busy, and with what', () => {
   const threads = [thread('worker-1', 187.1, 'shop::parse'), thread('python3', 36.5, null), thread('idle', 0, null)];
   expect(threadsInWords({ threads } as unknown as Threads)).toBe(
-    '2\u00a0threads on-CPU, together for 223.6ms: worker-1 187.1ms, mostly in parse; python3 36.5ms.',
+    '2\u00a0threads used 223.6ms of CPU time: worker-1 187.1ms, mostly in parse; python3 36.5ms.',
   );
   expect(threadsInWords({ threads: [] } as unknown as Threads)).toBe('No thread was on a CPU.');
 });

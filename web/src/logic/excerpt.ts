@@ -36,7 +36,7 @@ export function codeOfThread(thread: Thread): string | null {
 /** Threads that a sentence names. */
 const NAMED_MAX = 3;
 
-/** `4 threads on-CPU, together for 224.0ms: python3 187.1ms, mostly in parse; compress_bundle 36.5ms`. */
+/** `4 threads used 224.0ms of CPU time: python3 187.1ms, mostly in parse; compress_bundle 36.5ms`. */
 export function threadsInWords({ threads }: Threads): string {
   const busy = threads.filter(({ onCpuNanos }) => onCpuNanos > 0);
   if (busy.length === 0) return 'No thread was on a CPU.';
@@ -45,8 +45,7 @@ export function threadsInWords({ threads }: Threads): string {
     const code = codeOfThread(thread) === null ? '' : `, mostly in ${codeOfThread(thread)}`;
     return `${nameOfThread(thread)} ${formatDuration(thread.onCpuNanos)}${code}`;
   });
-  const together = busy.length === 1 ? '' : `, together for ${formatDuration(total)}`;
-  return `${counted(busy.length, 'thread')} on-CPU${together}: ${named.join('; ')}${busy.length > NAMED_MAX ? '; …' : '.'}`;
+  return `${counted(busy.length, 'thread')} used ${formatDuration(total)} of CPU time: ${named.join('; ')}${busy.length > NAMED_MAX ? '; …' : '.'}`;
 }
 
 /** Waits that have a colour of their own. */

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use longpole_model::{FunctionId, IdVec, Nanos, PoleId, SampleId, StackId, Thread, ThreadKey, UnsignedNanos, WaitKind};
+use longpole_model::{FunctionId, IdVec, Nanos, PoleId, Recording, SampleId, StackId, Thread, ThreadKey, UnsignedNanos, WaitKind};
 
 use crate::intervals;
 use crate::report::Report;
@@ -89,6 +89,14 @@ impl Report {
             }
         }
         threads::importance(&self.recording, self.waits.idle(), lives, &in_pole)
+    }
+
+    /// Whether anything is known of a thread.
+    pub fn has_thread(&self, tid: u32) -> bool {
+        let Recording { threads, samples, waits, .. } = &self.recording;
+        threads.iter().any(|thread| thread.tid == tid)
+            || samples.iter().any(|sample| sample.tid == tid)
+            || waits.iter().any(|wait| wait.tid == tid)
     }
 
     /// The threads that lived in a range of time, with what they did in it, those with the most time on a CPU first.

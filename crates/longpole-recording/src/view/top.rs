@@ -5,9 +5,10 @@ use std::fmt::Display;
 use longpole_analysis::Report;
 use longpole_analysis::code::functions::Frames;
 use longpole_analysis::report::{CutWait, Excerpt, FlameTime};
+use longpole_model::Nanos;
 use serde::Serialize;
 
-use super::flame::FlameTimeView;
+use super::flame::{FlameTimeView, excerpt_in_words};
 use super::functions::{TopFrameView, top_frames};
 use super::select::{Chosen, PartOfView, roots_of};
 use super::shared::{QualityView, Unsampled, nanos};
@@ -77,6 +78,13 @@ pub struct TopOptions {
 }
 
 impl TopView {
+    /// `0.50s to 0.80s, thread 29615`; nothing for the whole.
+    pub fn excerpt_in_words(&self) -> Option<String> {
+        let range = self.from_nanos.zip(self.to_nanos).map(|(from, to)| (Nanos(from), Nanos(to)));
+        let excerpt = Excerpt { range, tid: self.tid };
+        (!excerpt.is_whole()).then(|| excerpt_in_words(excerpt))
+    }
+
     /// The functions of the run, or of spans with their descendants; `None` where there are no such spans.
     pub fn new(recording: impl Display, report: &Report, chosen: Option<Chosen<'_>>, options: TopOptions) -> Option<Self> {
         let roots = match chosen {

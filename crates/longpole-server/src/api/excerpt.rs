@@ -29,6 +29,9 @@ impl ExcerptParameters {
     }
 
     pub(super) fn excerpt(&self, report: &Report) -> Result<Excerpt, ApiError> {
+        if let Some(tid) = self.thread.filter(|&tid| !report.has_thread(tid)) {
+            return Err(ApiError::not_found(format!("the recording has no thread {tid}")));
+        }
         Ok(Excerpt { range: self.range(report)?, tid: self.thread })
     }
 }

@@ -207,7 +207,7 @@ pub(crate) enum Command {
     Frame(FrameArguments),
     /// Show how each thread spent its time
     ///
-    /// The column `poles` names the long poles whose code the thread runs, or waits in, while they are on the critical path.
+    /// The column `poles` names the long poles whose code the thread runs, or waits in, while they are on the critical path (only for the whole run).
     Threads(ThreadsArguments),
     /// List processes: exit status, CPU time, peak memory, bytes read and written
     #[command(visible_alias = "ps")]

@@ -18,7 +18,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         ("d", 86_400.0),
         ("w", 604_800.0),
     ];
-    let secs = number(text, &units).ok_or("expected a number and a unit: ms, s, m, h, d or w")?;
+    let secs = number(text, &units).ok_or("expected a number and a unit: µs, ms, s, m, h, d or w")?;
     Duration::try_from_secs_f64(secs).map_err(|_| "too long".to_owned())
 }
 

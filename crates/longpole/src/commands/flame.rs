@@ -32,7 +32,7 @@ pub(crate) fn flame(invocation: &Invocation, arguments: &FlameArguments) -> Resu
     if chosen.is_some() && arguments.time.all_threads {
         return Err(Failure::new(Kind::Usage, "--all-threads shows the whole run and cannot be combined with a span").into());
     }
-    let excerpt = excerpt(&arguments.excerpt, &report)?;
+    let excerpt = excerpt(&arguments.excerpt, &name, &report)?;
     if format == FlameFormat::Folded {
         if !excerpt.is_whole() {
             return Err(Failure::new(Kind::Usage, "folded stacks hold the whole run or span, without --from, --to and --thread").into());

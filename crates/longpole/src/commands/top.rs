@@ -20,7 +20,7 @@ pub(crate) fn top(invocation: &Invocation, arguments: &TopArguments) -> Result<(
         limit: arguments.limit,
         time: arguments.time.time(),
         all_threads: arguments.time.all_threads,
-        excerpt: excerpt(&arguments.excerpt, &report)?,
+        excerpt: excerpt(&arguments.excerpt, &name, &report)?,
         all_functions: arguments.all_functions,
     };
     let none = || none_chosen(&name, chosen.unwrap_or(view::Chosen::Handle("")));

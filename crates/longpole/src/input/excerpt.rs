@@ -10,6 +10,7 @@ use longpole_model::units::TimeUnit;
 
 use crate::args::{ExcerptArguments, RangeArguments};
 use crate::failure::{Failure, Kind};
+use crate::next_command::{own_name, quoted};
 
 /// The range; `None` for the whole run.
 pub(crate) fn range(arguments: &RangeArguments, report: &Report) -> Result<Option<(Nanos, Nanos)>> {
@@ -21,8 +22,8 @@ pub(crate) fn range(arguments: &RangeArguments, report: &Report) -> Result<Optio
     if from >= to {
         let unit = TimeUnit::of(from.0);
         let message = match arguments.to {
-            None => format!("the run ends after {}, before {}", unit.show(to.0), unit.show(from.0)),
-            Some(_) => format!("the range from {} to {} is empty", unit.show(from.0), unit.show(to.0)),
+            None => format!("--from {} is not before the end ({})", unit.show(from.0), unit.show(to.0)),
+            Some(_) => format!("--from {} is not before --to {}", unit.show(from.0), unit.show(to.0)),
         };
         return Err(Failure::new(Kind::Usage, message).into());
     }
@@ -30,6 +31,10 @@ pub(crate) fn range(arguments: &RangeArguments, report: &Report) -> Result<Optio
 }
 
 /// The range and the thread.
-pub(crate) fn excerpt(arguments: &ExcerptArguments, report: &Report) -> Result<Excerpt> {
+pub(crate) fn excerpt(arguments: &ExcerptArguments, recording: &str, report: &Report) -> Result<Excerpt> {
+    if let Some(tid) = arguments.thread.filter(|&tid| !report.has_thread(tid)) {
+        let hint = format!("{} threads {} --limit 0 lists them", own_name(), quoted(recording));
+        return Err(Failure::new(Kind::NotFound, format!("{recording} has no thread {tid}")).hint(hint).into());
+    }
     Ok(Excerpt { range: range(&arguments.range, report)?, tid: arguments.thread })
 }

@@ -44,7 +44,7 @@ fn found(store: &Store, text: &str, found: Result<RecordingName, StoreError>) ->
             StoreError::NotFound { name, root } => (Kind::NotFound, format!("there is no recording {name} in {}", root.display())),
             StoreError::Name { text } => (
                 Kind::NotFound,
-                format!("there is no recording `{text}`: a recording is named like r7, 7 or last, by a tag, or by the id of a trace in it"),
+                format!("there is no recording `{text}`: name one by its number (r7 or 7), last, its tag, or the id of a trace in it"),
             ),
             _ if error.kind() == ErrorKind::NotFound => (Kind::NotFound, format!("failed to {error}")),
             _ => (Kind::Failed, format!("failed to {error}")),

@@ -39,7 +39,7 @@ impl Server {
     fn get(&self, path: &str) -> Result<ServerAnswer> {
         let address = format!("{}{path}", self.0);
         query_client::get(&address, env_vars::token().as_deref()).map_err(|error| {
-            let hint = "longpole serve starts a server; --at names another one";
+            let hint = "check the address, or start a server there: longpole serve";
             Failure::new(Kind::Failed, format!("cannot reach {}: {error}", self.0)).hint(hint).into()
         })
     }

@@ -102,7 +102,7 @@ fn answer_of_attached(view: &view::SummaryView, attached: &view::AttachedView, s
     }
     if !attached.threads.is_empty() {
         line(&mut out, "");
-        let list = ThreadList { limit: ATTACHED_SHOWN, names_poles: view.spans > 0, names_functions: false };
+        let list = ThreadList { limit: ATTACHED_SHOWN, names_poles: view.spans > 0, is_of_range: false, names_functions: false };
         thread_rows(&attached.threads, list, style).iter().for_each(|text| line(&mut out, text));
         let more = attached.threads_seen.saturating_sub(ATTACHED_SHOWN as u64);
         if more > 0 {

@@ -37,12 +37,14 @@ pub(crate) fn threads(view: &view::ThreadsView, limit: usize, style: Style) -> S
         let on_cpu = view.threads.iter().filter(|thread| thread.on_cpu_nanos > 0);
         let total = on_cpu.clone().map(|thread| thread.on_cpu_nanos).sum_nanos::<i64>();
         let threads = counted(on_cpu.count() as u64, "thread", "threads");
-        out.line(format!("{} to {}: {threads} on-CPU, together for {}", unit.show(from), unit.show(to), unit.show(total)));
+        out.line(format!("{} to {}: {threads} used {} of CPU time", unit.show(from), unit.show(to), unit.show(total)));
         out.line("");
     }
     // Poles are of the whole run.
     out.append(
-        &thread_rows(&view.threads, ThreadList { limit, names_poles: is_whole, names_functions: true }, style).into_iter().collect(),
+        &thread_rows(&view.threads, ThreadList { limit, names_poles: is_whole, is_of_range: !is_whole, names_functions: true }, style)
+            .into_iter()
+            .collect(),
     );
     let unit = TimeUnit::of(view.threads.iter().map(|thread| thread.nanos).max().unwrap_or_default());
     let hidden: Vec<_> = view.threads.iter().filter(|thread| limit != 0 && thread.rank >= limit).collect();
@@ -124,18 +126,21 @@ pub(crate) struct ThreadList {
     pub(crate) limit: usize,
     /// The poles that have code in each.
     pub(crate) names_poles: bool,
+    /// Whether it is of a range of time.
+    pub(crate) is_of_range: bool,
     /// The function that each ran most.
     pub(crate) names_functions: bool,
 }
 
 /// Threads below a head.
 pub(crate) fn thread_rows(threads: &[view::ThreadView], list: ThreadList, style: Style) -> Vec<String> {
-    let ThreadList { limit, names_poles, names_functions } = list;
+    let ThreadList { limit, names_poles, is_of_range, names_functions } = list;
     let unit = TimeUnit::of(threads.iter().map(|thread| thread.nanos).max().unwrap_or_default());
     let shown = threads.iter().filter(|thread| limit == 0 || thread.rank < limit);
     let rows: Vec<ThreadCells<'_>> = shown.map(|thread| ThreadCells::new(thread, unit, names_poles)).collect();
     let names_poles = rows.iter().any(|row| !row.cells[POLES].is_empty());
-    let heads = ["lifetime", "on-CPU", "runnable", "blocked", if names_poles { "poles" } else { "" }];
+    let heads =
+        [if is_of_range { "in range" } else { "lifetime" }, "on-CPU", "runnable", "blocked", if names_poles { "poles" } else { "" }];
     let widest = |head: &str, cell: &dyn Fn(&ThreadCells<'_>) -> usize| rows.iter().map(cell).max().unwrap_or_default().max(width(head));
     let name_width = widest("THREAD", &|row| width(&row.name));
     let widths: [usize; 5] = std::array::from_fn(|column| widest(heads[column], &|row| width(&row.cells[column])));

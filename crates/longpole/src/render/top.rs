@@ -17,8 +17,11 @@ pub(crate) fn top(view: &view::TopView, style: Style) -> Screen {
         view::FlameTimeView::Wall => (counted(view.samples, "sample or wait", "samples and waits"), "on-CPU and blocked"),
         view::FlameTimeView::OnCpu => (counted(view.samples, "sample", "samples"), "on-CPU"),
     };
-    let all = format!("{} {of}, all threads together", duration(view.weight_nanos));
-    let mut out = Screen::of(format!("{}{counted_words}  {}  {}", style.handle(&what), style.faint(&all), style.faint(&view.recording)));
+    let threads = if view.tid.is_some() { "" } else { ", all threads together" };
+    let all = format!("{} {of}{threads}", duration(view.weight_nanos));
+    let excerpt = view.excerpt_in_words().map_or_else(String::new, |excerpt| format!("{excerpt}  "));
+    let mut out =
+        Screen::of(format!("{}{excerpt}{counted_words}  {}  {}", style.handle(&what), style.faint(&all), style.faint(&view.recording)));
     if let Some(part_of) = &view.part_of {
         out.line(style.faint(&part_line("top", &view.recording, part_of, view.time)));
     }

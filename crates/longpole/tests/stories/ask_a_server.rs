@@ -229,6 +229,6 @@ fn a_trace_leads_to_the_recording_that_has_its_code() {
     let shown = text(&longpole(&store).args(["span", id, trace]).output().unwrap());
     assert!(shown.contains("count") && shown.contains("r1"), "{shown}");
     let none = text(&longpole(&store).args(["show", &"7".repeat(32)]).output().unwrap());
-    assert!(none.contains("by a tag, or by the id of a trace in it"), "{none}");
+    assert!(none.contains("its tag, or the id of a trace in it"), "{none}");
     served.stop();
 }

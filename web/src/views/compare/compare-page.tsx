@@ -207,8 +207,9 @@ function Comparison({ diff, recordings }: { readonly diff: Diff; readonly record
         )}
       </div>
       <p className={css.muted}>
-        All changes add up to the difference of the runs. Two runs of the same command differ by chance, too: run it again to see by how
-        much. In the terminal:
+        All changes add up to the difference between the runs.
+        {runs.length < 3 && ' Two runs of one command also differ by chance; record another run to see by how much.'} The same comparison in
+        the terminal:
       </p>
       <Command text={`longpole diff ${a.recording} ${b.recording}`} />
     </>

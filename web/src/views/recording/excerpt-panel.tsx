@@ -81,11 +81,7 @@ export function ExcerptPanel({ selection, summary }: { readonly selection: Selec
           {data !== undefined && <p aria-live="polite">{threadsInWords(own === undefined ? data : { ...data, threads: [own] })}</p>}
           <p className={css.chips}>
             {excerpt.range !== null && (
-              <Chip
-                text={rangeInWords(excerpt.range)}
-                label="Show all of the time"
-                onRemove={() => actions.selectExcerpt({ range: null })}
-              />
+              <Chip text={rangeInWords(excerpt.range)} label="Show the whole run" onRemove={() => actions.selectExcerpt({ range: null })} />
             )}
             {excerpt.thread !== null && (
               <Chip text={title} label="Show all threads" onRemove={() => actions.selectExcerpt({ thread: null })} />
@@ -101,7 +97,7 @@ export function ExcerptPanel({ selection, summary }: { readonly selection: Selec
       {error === null && data === undefined && <Skeleton lines={8} label="Loading the threads" />}
       {shown.length > 0 && (
         <section className={css.section} aria-label="Threads of the range">
-          <table className={css.topFrames} aria-label="Threads, those with the most time on a CPU first">
+          <table className={css.topFrames} aria-label="Threads, most CPU time first">
             <thead>
               <tr>
                 <th>Thread</th>

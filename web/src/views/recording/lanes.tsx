@@ -121,7 +121,7 @@ export function Lanes({
         </button>
         <p>
           {isShown && data !== undefined && data.truncated > 0
-            ? `${formatCount(data.threads.length)} of ${counted(data.threads.length + data.truncated, 'thread')}, the most important first`
+            ? `${formatCount(data.threads.length)} of ${counted(data.threads.length + data.truncated, 'thread')}, most relevant first`
             : counted(total, 'thread')}
           {isShown && ' · drag to select a range'}
         </p>

@@ -42,7 +42,7 @@ function OfTrace({ trace }: { readonly trace: string }) {
     <ul className={css.facts} aria-label="Recordings of this trace">
       {shown.map(({ recording, command, samples }) => (
         <li key={recording}>
-          {samples > 0 ? 'code in ' : 'kept as '}
+          {samples > 0 ? 'code in ' : 'without a profile in '}
           <Link to="/r/$rec" params={{ rec: recording }}>
             {recording}
           </Link>
@@ -54,6 +54,7 @@ function OfTrace({ trace }: { readonly trace: string }) {
           )}
         </li>
       ))}
+      {recordings.length > SHOWN_MAX && <li>and {recordings.length - SHOWN_MAX} more</li>}
     </ul>
   );
 }
@@ -69,9 +70,10 @@ function OfRecording({ recording }: { readonly recording: string }) {
           <Link to="/r/$rec" params={{ rec: traceId }}>
             trace {shortRecording(traceId)}
           </Link>{' '}
-          of all services, {counted(spans, 'span')}
+          with the spans of all services ({counted(spans, 'span')})
         </li>
       ))}
+      {traces.length > SHOWN_MAX && <li>and {traces.length - SHOWN_MAX} more</li>}
     </ul>
   );
 }

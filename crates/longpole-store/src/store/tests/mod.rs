@@ -272,7 +272,7 @@ fn names_are_resolved_and_never_given_twice() {
     let error = store.recording(store.resolve("r3").unwrap()).unwrap_err();
     assert_eq!(error.to_string(), format!("find the recording r3 in {}", directory.path().display()));
     let error = store.resolve("../r1").unwrap_err();
-    assert_eq!(error.to_string(), "find the recording `../r1`: a recording is named like r7, 7 or last, or by a tag");
+    assert_eq!(error.to_string(), "find the recording `../r1`: name one by its number (r7 or 7), last, or its tag");
 }
 
 #[test]
