@@ -18,6 +18,7 @@ import {
   decodeThreads,
   decodeTraces,
   decodeTracesOfRecording,
+  decodeWhatIf,
 } from './decode.gen';
 import { ApiError, type FailureKind } from './error';
 import type {
@@ -40,6 +41,7 @@ import type {
   Traces,
   TracesOfRecording,
   Tree,
+  WhatIf,
 } from './types.gen';
 
 /**
@@ -126,6 +128,8 @@ export const api = {
   recordings: (signal: AbortSignal): Promise<Recordings> => get('/api/recordings', decodeRecordings, signal),
   summary: (recording: string, signal: AbortSignal): Promise<Summary> => get(at(recording), decodeSummary, signal),
   poles: (recording: string, signal: AbortSignal): Promise<Poles> => get(at(recording, '/poles'), decodePoles, signal),
+  whatIf: (recording: string, without: readonly string[], signal: AbortSignal): Promise<WhatIf> =>
+    get(at(recording, `/whatif?${new URLSearchParams({ without: without.join(',') })}`), decodeWhatIf, signal),
   tree: (recording: string, signal: AbortSignal): Promise<Tree> => get(at(recording, '/tree'), decodeTree, signal),
   span: (recording: string, handle: string, signal: AbortSignal): Promise<Span> =>
     get(at(recording, `/spans/${encodeURIComponent(handle)}`), decodeSpan, signal),

@@ -52,6 +52,7 @@ import {
   type Link,
   type Links,
   type MappedService,
+  type NextPole,
   type Notable,
   type OneOf,
   type OperationDiff,
@@ -112,6 +113,7 @@ import {
   type Usage,
   type Wait,
   type WaitedFor,
+  type WhatIf,
   type Within,
 } from './types.gen';
 
@@ -532,6 +534,28 @@ function poles(cursor: Cursor): Poles {
     betweenNanos: cursor.field('between_nanos').nanos(),
     idleNanos: cursor.field('idle_nanos').nanos(),
     attached: cursor.field('attached').boolean(),
+  };
+}
+
+function whatIf(cursor: Cursor): WhatIf {
+  return {
+    recording: cursor.field('recording').string(),
+    without: cursor.field('without').list((c) => c.string()),
+    wallNanos: cursor.field('wall_nanos').nanos(),
+    savesNanos: cursor.field('saves_nanos').range(),
+    wallAfterNanos: cursor.field('wall_after_nanos').range(),
+    next: cursor.field('next').orNull(nextPole),
+  };
+}
+
+function nextPole(cursor: Cursor): NextPole {
+  return {
+    handle: cursor.field('handle').string(),
+    name: cursor.field('name').string(),
+    context: cursor.field('context').orNull((c) => c.string()),
+    part: cursor.field('part').orNull((c) => c.string()),
+    count: cursor.field('count').count(),
+    savesMoreNanos: cursor.field('saves_more_nanos').range(),
   };
 }
 
@@ -1148,6 +1172,8 @@ export const decodeRecordings = (document: unknown): Recordings => recordings(ne
 export const decodeSummary = (document: unknown): Summary => summary(new Cursor(document, 'summary'));
 
 export const decodePoles = (document: unknown): Poles => poles(new Cursor(document, 'poles'));
+
+export const decodeWhatIf = (document: unknown): WhatIf => whatIf(new Cursor(document, 'whatIf'));
 
 export const decodeTree = (document: unknown): Tree => tree(new Cursor(document, 'tree'));
 

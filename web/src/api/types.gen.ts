@@ -691,6 +691,38 @@ export interface Poles {
   readonly attached: boolean;
 }
 
+/** A run without some of its poles. */
+export interface WhatIf {
+  /** Name of the recording, such as `r7`. */
+  readonly recording: string;
+  /** Handles of the poles that take no time. */
+  readonly without: readonly string[];
+  /** How long the run took. */
+  readonly wallNanos: Nanos;
+  /** How much earlier it would end. Savings of poles that run at the same time do not add up. */
+  readonly savesNanos: NanosRange;
+  /** How long it would take. */
+  readonly wallAfterNanos: NanosRange;
+  /** The pole that would then save most; null if none of the next 8 saves more. */
+  readonly next: NextPole | null;
+}
+
+/** The pole that saves most once others are gone. */
+export interface NextPole {
+  /** Its handle. */
+  readonly handle: string;
+  /** Operation. */
+  readonly name: string;
+  /** The piece of work that it belongs to, such as `create web-bundle`. */
+  readonly context: string | null;
+  /** The part of its own time that it is, such as `insert_one (disk)`; null for a pole that is its spans as a whole. */
+  readonly part: string | null;
+  /** Spans in the group. */
+  readonly count: number;
+  /** What it would save beside them. */
+  readonly savesMoreNanos: NanosRange;
+}
+
 /** The tree of spans and processes, in columns. */
 export interface Tree {
   /** Name of the recording, such as `r7`. */

@@ -100,6 +100,15 @@ export const summaryQuery = (recording: string) =>
 export const polesQuery = (recording: string) =>
   queryOptions({ queryKey: [recording, 'poles'], queryFn: ({ signal }) => api.poles(recording, signal), ...SEALED });
 
+/** `without`: handles of poles, `p1.p3`. */
+export const whatIfQuery = (recording: string, without: string) =>
+  queryOptions({
+    queryKey: [recording, 'what if', without],
+    queryFn: ({ signal }) => api.whatIf(recording, without.split('.'), signal),
+    placeholderData: (previous) => previous,
+    ...SEALED,
+  });
+
 export const treeQuery = (recording: string) =>
   queryOptions({
     queryKey: [recording, 'tree'],

@@ -5,7 +5,17 @@ import type { FlameTime, Pole } from '../api/types.gen';
 import type { Excerpt } from '../logic/excerpt';
 import type { Fold } from '../logic/rows';
 import type { TimeRange } from '../logic/waterfall';
-import { changed, printFold, printRange, type RecordingSearch, readRange, selectingExcerpt, selectingSpan, showingTime } from './url';
+import {
+  changed,
+  printFold,
+  printRange,
+  type RecordingSearch,
+  readRange,
+  selectingExcerpt,
+  selectingSpan,
+  showingTime,
+  toggledWithout,
+} from './url';
 
 const route = getRouteApi('/r/$rec');
 
@@ -15,6 +25,8 @@ export interface SelectionActions {
   selectPole(pole: Pole, position?: number, frame?: string): void;
   /** Selects a pole and shows where it waited. */
   selectWaits(pole: Pole): void;
+  /** Imagines the run without a pole, or with it again; `null` brings all back. */
+  toggleWithout(pole: string | null): void;
   /** Adds the first span of a pole to a URL that names only the pole; no step of the history. */
   openPole(pole: Pole): void;
   /** Selects the span of a link; no step of the history. */
@@ -57,6 +69,8 @@ export function useSelection(): Selection {
           return frame === undefined ? next : changed(next, { frame });
         }, false),
       selectWaits: (pole) => go((previous) => showingTime(selectingSpan(previous, pole.spans[0] ?? null, pole.handle), 'off_cpu'), false),
+      toggleWithout: (pole) =>
+        go((previous) => changed(previous, { without: pole === null ? null : toggledWithout(previous.without, pole) }), true),
       openPole: (pole) =>
         go((previous) => selectingSpan(previous, pole.spans[0] ?? null, pole.spans.length > 0 ? pole.handle : null), true),
       openSpan: (handle) => go((previous) => selectingSpan(previous, handle, null), true),

@@ -12,11 +12,21 @@ import {
   readRecordingSearch,
   selectingSpan,
   showingTime,
+  toggledWithout,
 } from './url';
 
 describe('reading search parameters', () => {
   it('keeps what is understood', () => {
-    const search = { span: 's12', pole: 'p1', frame: 'f3', t: '120000-4500000', fold: 's3.s9', time: 'off_cpu', node: 12 };
+    const search = {
+      span: 's12',
+      pole: 'p1',
+      without: 'p1.p3',
+      frame: 'f3',
+      t: '120000-4500000',
+      fold: 's3.s9',
+      time: 'off_cpu',
+      node: 12,
+    };
     expect(readRecordingSearch(search)).toEqual(search);
   });
 
@@ -26,6 +36,7 @@ describe('reading search parameters', () => {
     ['a range that is none', { t: '9-3' }],
     ['a fold that is none', { fold: 's3,s9' }],
     ['a node that is none', { node: -1 }],
+    ['poles that are none', { without: 'p1.s3' }],
     ['a time that is none, or goes without saying', { time: 'on_cpu' }],
     ['strangers', { token: 'secret', utm: 'x' }],
     ['objects', { span: { a: 1 }, node: [1] }],
@@ -45,6 +56,13 @@ describe('round trips', () => {
   it.each(['0-1', '120000-4500000', '-5-7'])('range %s', (text) => {
     const range = readRange(text);
     expect(range === null ? null : printRange(range)).toBe(text);
+  });
+
+  it('a pole is taken away and brought back', () => {
+    expect(toggledWithout(undefined, 'p3')).toBe('p3');
+    expect(toggledWithout('p3', 'p1')).toBe('p1.p3');
+    expect(toggledWithout('p1.p3', 'p1')).toBe('p3');
+    expect(toggledWithout('p3', 'p3')).toBeNull();
   });
 
   it.each(['s3', 's3.s9', 'all', 'all.s1.s4'])('fold %s', (text) => {

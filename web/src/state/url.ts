@@ -19,6 +19,8 @@ export interface RecordingSearch {
   readonly id?: string;
   /** Handle of the selected pole. */
   readonly pole?: string;
+  /** Handles of the poles that a run is imagined without: `p1.p3`. */
+  readonly without?: string;
   /** Handle of the selected function. */
   readonly frame?: string;
   /** Selected range of time: `120000-4500000`, nanoseconds from the origin. */
@@ -41,6 +43,8 @@ export interface RecordingSearch {
 
 // A URL of 400 handles is about 3 KiB; servers and chat programs take that.
 const FOLDS_MAX = 400;
+/** Poles of one question to the server. */
+const WITHOUT_MAX = 100;
 const QUERY_CHARACTERS_MAX = 200;
 const SPAN_ID = /^[0-9a-f]{16}$/;
 const RANGE = /^(-?\d{1,16})-(-?\d{1,16})$/;
@@ -72,13 +76,14 @@ export function readCompareSearch(search: Readonly<Record<string, unknown>>): Co
 
 /** Reads the search parameters of a recording, without invalid ones. */
 export function readRecordingSearch(search: Readonly<Record<string, unknown>>): RecordingSearch {
-  const { span, id, pole, frame, range, thread, t, fold, time, node, find, only } = search;
+  const { span, id, pole, without, frame, range, thread, t, fold, time, node, find, only } = search;
   // The router turns words that look like numbers into numbers.
   const words = typeof find === 'string' || typeof find === 'number' ? String(find).slice(0, QUERY_CHARACTERS_MAX) : '';
   return {
     ...(isHandle(span, 's') ? { span } : {}),
     ...(typeof id === 'string' && SPAN_ID.test(id) ? { id } : {}),
     ...(isHandle(pole, 'p') ? { pole } : {}),
+    ...(typeof without === 'string' && readWithout(without).length > 0 ? { without } : {}),
     ...(isHandle(frame, 'f') ? { frame } : {}),
     ...(typeof range === 'string' && readRange(range) !== null ? { range } : {}),
     ...(typeof thread === 'number' && Number.isSafeInteger(thread) && thread >= 0 ? { thread } : {}),
@@ -89,6 +94,21 @@ export function readRecordingSearch(search: Readonly<Record<string, unknown>>): 
     ...(words === '' ? {} : { find: words }),
     ...(words !== '' && (only === 1 || only === '1') ? { only: 1 } : {}),
   };
+}
+
+/** `p1.p3` as handles; empty if invalid. */
+export function readWithout(text: string): readonly string[] {
+  const handles = text.split('.');
+  return handles.length <= WITHOUT_MAX && handles.every((handle) => isHandle(handle, 'p')) ? handles : [];
+}
+
+/** The poles that a run is imagined without, with one more or one less, in their order. */
+export function toggledWithout(text: string | undefined, pole: string): string | null {
+  const handles = new Set(text === undefined ? [] : readWithout(text));
+  if (!handles.delete(pole)) handles.add(pole);
+  const sorted = [...handles].sort((a, b) => Number(a.slice(1)) - Number(b.slice(1)));
+  if (sorted.length > WITHOUT_MAX) return text ?? null;
+  return sorted.length === 0 ? null : sorted.join('.');
 }
 
 /** `120000-4500000` as a range; `null` if invalid. */

@@ -330,7 +330,7 @@ fn calls_during(calls: &[(NodeId, Nanos, Nanos)], pieces: impl Iterator<Item = (
 
 #[cfg(test)]
 mod tests {
-    use longpole_model::text;
+    use longpole_model::{PoleId, text};
 
     use super::*;
 
@@ -340,6 +340,10 @@ mod tests {
         let millis = |nanos: Nanos| nanos.0 / 1_000_000;
         let name = |function: FunctionId| report.functions.list[function].function.clone();
         let together = report.saves_with_those_before(report.poles().len());
+        for (pole, together) in report.poles().ids().zip(&together) {
+            let with_those_before: Vec<PoleId> = report.poles().ids().filter(|other| *other <= pole).collect();
+            assert_eq!(report.saves_without(&with_those_before), *together);
+        }
         let sum: Nanos = report.poles().iter().map(|pole| pole.on_path).sum();
         assert_eq!(sum + report.truncated_on_path() + report.between_operations() + report.idle_on_path(), report.wall());
         let line = |(pole, together): (&Pole, crate::schedule::saving::Saving)| {

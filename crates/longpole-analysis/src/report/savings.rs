@@ -1,6 +1,6 @@
 //! What the run saves if nodes get faster.
 
-use longpole_model::NodeId;
+use longpole_model::{NodeId, PoleId};
 
 use crate::report::Report;
 use crate::schedule::own_work::OwnWork;
@@ -57,6 +57,27 @@ impl Report {
             return self.saves_with_those_before_by_threads(&run, poles);
         }
         self.poles().iter().take(poles).map(saves).collect()
+    }
+
+    /// What the run saves if all of these poles took no time.
+    pub fn saves_without(&self, poles: &[PoleId]) -> Saving {
+        let (mut nodes, mut of_threads, mut work) = (Vec::new(), Vec::new(), OwnWork::default());
+        for pole in poles.iter().filter_map(|pole| self.poles().get(*pole)) {
+            match &pole.part {
+                Some(part) => {
+                    of_threads.extend_from_slice(&part.of_threads);
+                    work = OwnWork::new(work.pieces().chain(part.work.pieces()));
+                }
+                None => nodes.extend_from_slice(&pole.nodes),
+            }
+        }
+        nodes.sort_unstable();
+        nodes.dedup();
+        match self.run_replay() {
+            Some(run) => run.saves_together(&nodes, &of_threads),
+            None if of_threads.is_empty() && work.nodes().is_empty() => self.replay.saves_together(&nodes, &work),
+            None => self.replay.saves_together(&nodes, &self.gone_without(work, &of_threads)),
+        }
     }
 
     /// The same by the threads of the run.

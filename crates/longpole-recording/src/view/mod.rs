@@ -33,6 +33,7 @@ mod traces;
 mod tree;
 mod usage;
 mod waits;
+mod what_if;
 
 pub use attached::AttachedView;
 pub use callee::{CalleeProcessView, CalleeView};
@@ -65,3 +66,4 @@ pub use traces::{
 pub use tree::{PathColumns, TreeColumns, TreeView};
 pub use usage::{GrowthView, NotableCodeView, NotableView, PeakFromView, ReadingColumns, UsageView};
 pub use waits::{BlockedByView, BlockerEvidenceView, BlockerView, OneOfView, PlaceView, RelationView, WaitKindView, WaitView};
+pub use what_if::{NextPoleView, WhatIfView};

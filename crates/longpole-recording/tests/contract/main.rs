@@ -18,10 +18,11 @@ use std::path::{Path, PathBuf};
 use views::Views;
 
 /// Views that the HTTP API answers with, in the order of the page.
-const SERVED: [&str; 20] = [
+const SERVED: [&str; 21] = [
     "RecordingsView",
     "SummaryView",
     "PolesView",
+    "WhatIfView",
     "TreeView",
     "SpanView",
     "SpansView",

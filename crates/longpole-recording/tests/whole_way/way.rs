@@ -118,6 +118,7 @@ fn read_again<V: KeptView>(view: &V) {
 fn all_views(report: &Report) {
     read_again(&view::SummaryView::new("r1", report));
     read_again(&view::PolesView::new("r1", report));
+    serialised(&view::WhatIfView::new("r1", report, &["p1", "p2", "p3"]).ok());
     serialised(&view::TreeView::new("r1", report));
     serialised(&view::ThreadsView::new("r1", report, None));
     for range in [(Nanos::MIN, Nanos::MAX), (Nanos(0), Nanos(1)), (Nanos(0), report.wall() / 3)] {

@@ -13,6 +13,7 @@ mod span;
 mod summary;
 mod threads;
 mod tree;
+mod what_if;
 
 use std::error::Error;
 use std::fmt;
@@ -46,6 +47,7 @@ pub(crate) fn routes(cache: Arc<ReportCache>) -> Router {
         .route("/api/recordings/{rec}", get(summary::get))
         .route("/api/recordings/{rec}/poles", get(poles::get))
         .route("/api/recordings/{rec}/tree", get(tree::get))
+        .route("/api/recordings/{rec}/whatif", get(what_if::get))
         .route("/api/recordings/{rec}/spans/{handle}", get(span::get))
         .route("/api/recordings/{rec}/flame", get(flame::get))
         .route("/api/recordings/{rec}/frames/{handle}", get(frame::get))

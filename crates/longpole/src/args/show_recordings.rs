@@ -47,6 +47,9 @@ pub(crate) struct PolesArguments {
     /// Recording (`r7`, `7`, `last`, a tag or a trace id), file (`./up.trace`) or trace of a server (its address)
     #[arg(default_value = "last")]
     pub(crate) recording: String,
+    /// Show what the run would take without these poles, and which would be next: `p1,p3`
+    #[arg(long, value_name = "HANDLE,…", value_delimiter = ',')]
+    pub(crate) without: Vec<String>,
     /// Maximum number of rows (0 = all)
     #[arg(long, default_value_t = 20)]
     pub(crate) limit: usize,
@@ -241,7 +244,7 @@ pub(crate) struct ThreadsArguments {
     pub(crate) recording: String,
     #[command(flatten)]
     pub(crate) range: RangeArguments,
-    /// Maximum number of threads, most relevant first (0 = all)
+    /// Maximum number of threads, most relevant first: by time in long poles, CPU time, locks and waits (0 = all)
     #[arg(long, default_value_t = 20)]
     pub(crate) limit: usize,
     /// Output format

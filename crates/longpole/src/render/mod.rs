@@ -22,6 +22,7 @@ pub(crate) mod top;
 pub(crate) mod traces;
 pub(crate) mod tree;
 mod waits;
+pub(crate) mod what_if;
 
 #[cfg(test)]
 mod tests;

@@ -234,7 +234,7 @@ fn pole_name(pole: &view::PoleView) -> String {
 }
 
 /// `context › name ×count › part`.
-fn named(context: Option<&str>, name: &str, count: u64, part: Option<&str>) -> String {
+pub(super) fn named(context: Option<&str>, name: &str, count: u64, part: Option<&str>) -> String {
     let mut text = match context {
         Some(context) if !name.contains(context) => format!("{context} › {name}"),
         _ => name.to_owned(),

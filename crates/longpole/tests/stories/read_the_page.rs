@@ -100,6 +100,12 @@ fn what_made_a_command_slower_in_a_real_browser() {
     let read: Value = serde_json::from_str(&told("compare-two-runs", &store, &sandbox, &chromium)).unwrap();
     assert_eq!(read["before"], "r1");
     assert!(["link", "sleep"].contains(&read["name"].as_str().unwrap()), "{read}");
+    // The two steps sleep for 0.1 s and 0.35 s, one after the other.
+    let both: Value = serde_json::from_str(&told("see-what-two-poles-save", &store, &sandbox, &chromium)).unwrap();
+    let saves = |both: &Value| both["saves_nanos"][0].as_i64().unwrap();
+    assert!((450_000_000..both["wall_nanos"].as_i64().unwrap()).contains(&saves(&both)), "{both}");
+    let printed = json(longpole(&store).args(["poles", "r2", "--without", "p1,p2", "--format", "json"]));
+    assert_eq!(saves(&printed), saves(&both));
 }
 
 /// Spans of Pulumi in OTLP JSON lines: a plug-in is started, then three resources are created one after the other, the database the

@@ -5,20 +5,24 @@ import { contextOf, nameOfPole, nameOfResource, poleInWords, whyInWords } from '
 import { counted, formatDuration, formatRange } from '../../logic/format';
 import { namedService } from '../../logic/span-words';
 import type { SelectionActions } from '../../state/selection';
+import { readWithout } from '../../state/url';
 import { Name } from '../parts/name';
 import { EvidenceMark, Saving } from '../parts/saving';
 import css from './recording.module.css';
+import { WhatIfLine } from './what-if-line';
 import { Why } from './why';
 
 function PoleRow({
   pole,
   poles,
   selected,
+  isWithout,
   actions,
 }: {
   readonly pole: Pole;
   readonly poles: Poles;
   readonly selected: boolean;
+  readonly isWithout: boolean;
   readonly actions: SelectionActions;
 }) {
   const { wallNanos } = poles;
@@ -73,7 +77,17 @@ function PoleRow({
         </td>
       </tr>
       <tr className={css.whyRow} onClick={() => actions.selectPole(pole)}>
-        <td />
+        <td className={css.withoutCell}>
+          <label title={`what the run would take without ${pole.handle}`}>
+            <input
+              type="checkbox"
+              checked={isWithout}
+              aria-label={`without ${pole.handle}`}
+              onClick={(event) => event.stopPropagation()}
+              onChange={() => actions.toggleWithout(pole.handle)}
+            />
+          </label>
+        </td>
         <td colSpan={4}>
           <span className={css.whyText} title={whyInWords(pole)}>
             <Why pole={pole} poles={poles} actions={actions} />
@@ -88,13 +102,17 @@ function PoleRow({
 export function PolesTable({
   poles,
   selected,
+  without,
   actions,
 }: {
   readonly poles: Poles;
   readonly selected: string | null;
+  /** The poles that the run is imagined without: `p1.p3`. */
+  readonly without: string | undefined;
   readonly actions: SelectionActions;
 }) {
   const table = useRef<HTMLDivElement>(null);
+  const gone = without === undefined ? [] : readWithout(without);
   // When a selection comes from elsewhere, scroll only the table, not its container.
   useEffect(() => {
     const row = selected === null ? null : table.current?.querySelector('tr[aria-current="true"]');
@@ -108,8 +126,9 @@ export function PolesTable({
     <section className={poles.poles.length > 0 ? css.poles : css.noPoles} aria-label="Long poles">
       <div className={css.bar}>
         <h2>Long poles</h2>
-        <p className={css.polesRemark}>how much sooner the run would end · dependencies ◆ certain ◇ inferred</p>
+        <p className={css.polesRemark}>how much sooner the run would end · check poles to sum them · dependencies ◆ certain ◇ inferred</p>
       </div>
+      {without !== undefined && gone.length > 0 && <WhatIfLine poles={poles} without={without} actions={actions} />}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard must reach every scroll container */}
       <div ref={table} className={css.polesScroll} tabIndex={0} role="group" aria-label="Table of long poles">
         {poles.poles.length > 0 && (
@@ -140,7 +159,14 @@ export function PolesTable({
             </thead>
             <tbody>
               {poles.poles.map((pole) => (
-                <PoleRow key={pole.handle} pole={pole} poles={poles} selected={pole.handle === selected} actions={actions} />
+                <PoleRow
+                  key={pole.handle}
+                  pole={pole}
+                  poles={poles}
+                  selected={pole.handle === selected}
+                  isWithout={gone.includes(pole.handle)}
+                  actions={actions}
+                />
               ))}
             </tbody>
           </table>

@@ -213,7 +213,7 @@ function Loaded({ selection, summary }: { readonly selection: Selection; readonl
         <main className={css.split} style={{ '--panel-share': share } as CSSProperties}>
           <div className={css.left}>
             {poles.data !== undefined && summary.of !== 'command_alone' && (
-              <PolesTable poles={poles.data} selected={pole?.handle ?? null} actions={actions} />
+              <PolesTable poles={poles.data} selected={pole?.handle ?? null} without={search.without} actions={actions} />
             )}
             {poles.error !== null && <Failure error={poles.error} retry={() => poles.refetch()} />}
             {tree.data !== undefined && (
