@@ -26,12 +26,12 @@ async function dragOver(page, from, to) {
 async function compareThreads(page, recording) {
   const [from, to] = search(page).get('range').split('-');
   const { threads } = await answerOf(page, `/api/recordings/${recording}/threads?from=${from}&to=${to}`);
-  const table = page.getByRole('table', { name: /^Threads, those with the most time/ });
+  const table = page.getByRole('table', { name: /^Threads, most CPU time first/ });
   await table.waitFor();
   const shown = await table.locator('tbody tr').count();
   expect(shown === Math.min(8, threads.length), `${shown} rows of ${threads.length} threads`);
   const busy = threads.filter((thread) => thread.on_cpu_nanos > 0).length;
-  const sentence = await page.locator('[aria-live="polite"]', { hasText: 'on-CPU' }).first().innerText();
+  const sentence = await page.locator('[aria-live="polite"]', { hasText: 'of CPU time' }).first().innerText();
   expect(sentence.startsWith(`${busy}\u00a0thread`), `${sentence}: ${busy} threads were on a CPU`);
   const titles = await table.locator('tbody button[aria-pressed]').evaluateAll((buttons) => buttons.map((button) => button.title));
   threads.slice(0, 8).forEach((thread, row) => {
@@ -52,7 +52,7 @@ async function walk(page, url, shoot) {
   await shoot('range');
 
   await page
-    .getByRole('table', { name: /^Threads, those/ })
+    .getByRole('table', { name: /^Threads, most/ })
     .locator('tbody button[aria-pressed]')
     .first()
     .click();
