@@ -194,7 +194,6 @@ impl CompactSpans {
         (0..self.len()).map(|index| self.get(index))
     }
 
-    /// Whether the span has events.
     /// Whether a span with the ids of a kept one is the same: it began at the same time, under the same name, in the same service.
     pub(crate) fn is_same(&self, index: usize, span: &Span) -> bool {
         self.heads[index].start == span.start && self.is_called(index, span)
@@ -206,6 +205,7 @@ impl CompactSpans {
         example.name == span.name && example.service_name() == span.service_name()
     }
 
+    /// Whether the span has events.
     pub(crate) fn has_events(&self, index: usize) -> bool {
         self.body(index).first().is_some_and(|first| first & has::EVENTS != 0)
     }
