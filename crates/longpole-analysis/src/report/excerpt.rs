@@ -66,6 +66,29 @@ impl Report {
         waits.iter().filter_map(|cut| Some((self.recording.waits[cut.wait].stack?, cut.nanos)))
     }
 
+    /// How many of these waits have a stack.
+    pub fn count_sampled(&self, waits: &[CutWait]) -> usize {
+        self.stacks_of_waits(waits).count()
+    }
+
+    /// The same of all waits in the excerpt.
+    pub fn sampled_waits_within(&self, excerpt: Excerpt) -> usize {
+        self.count_sampled(&self.waits_within(excerpt, self.all_waits()))
+    }
+
+    /// A range from its ends, as far as they are given; `None` for the whole run.
+    ///
+    /// # Errors
+    ///
+    /// The ends, if the first is not before the second.
+    pub fn range(&self, from: Option<Nanos>, to: Option<Nanos>) -> Result<Option<(Nanos, Nanos)>, (Nanos, Nanos)> {
+        if from.is_none() && to.is_none() {
+            return Ok(None);
+        }
+        let (from, to) = (from.unwrap_or(Nanos::ZERO), to.unwrap_or_else(|| self.wall()));
+        if from < to { Ok(Some((from, to))) } else { Err((from, to)) }
+    }
+
     /// These waits, whole.
     pub fn uncut(&self, waits: impl IntoIterator<Item = WaitId>) -> Vec<CutWait> {
         self.waits_within(Excerpt::default(), waits)

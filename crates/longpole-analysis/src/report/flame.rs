@@ -2,7 +2,7 @@
 
 use crate::code::call_tree::CallTree;
 use crate::link::samples::LinkCounts;
-use crate::report::{CutWait, Excerpt, Report};
+use crate::report::{Excerpt, Report};
 use crate::schedule::poles::Pole;
 use longpole_model::{NodeId, SampleId, WaitId};
 
@@ -60,42 +60,41 @@ impl Flame {
 impl Report {
     /// The flame graph of the whole run, with the waits of all threads, whatever they wait for.
     pub fn flame_of_all_threads(&self, time: FlameTime, excerpt: Excerpt) -> Flame {
-        self.flame_with(time, excerpt, || self.all_samples().collect(), || self.all_waits().collect())
+        self.flame_with(time, excerpt, || self.all_samples().collect(), || self.all_waits().collect()).0
     }
 
     /// The flame graph of these nodes and everything below them; without nodes, of the whole run. Nodes do not stand below each
     /// other. Waits count where the recorder sampled their stack; workers that wait for work are left out.
     pub fn flame(&self, roots: Option<&[NodeId]>, time: FlameTime, excerpt: Excerpt) -> Flame {
-        let flame = self.flame_with(time, excerpt, || self.samples_below(roots), || self.waits_below(roots));
+        let (flame, waits) = self.flame_with(time, excerpt, || self.samples_below(roots), || self.waits_below(roots));
         if roots.is_some() || time == FlameTime::OnCpu {
             return flame;
         }
-        let seen = |waits: Vec<CutWait>| waits.iter().filter(|cut| self.recording.waits[cut.wait].stack.is_some()).count();
-        let all = seen(self.waits_within(excerpt, self.all_waits()));
-        let left_out_waits = all.saturating_sub(seen(self.waits_within(excerpt, self.waits_below(None)))) as u64;
-        Flame { left_out_waits, ..flame }
+        Flame { left_out_waits: self.sampled_waits_within(excerpt).saturating_sub(waits) as u64, ..flame }
     }
 
     /// The flame graph of a pole that is a part of operations, while it was on the path.
     pub fn flame_of_part(&self, pole: &Pole, time: FlameTime, excerpt: Excerpt) -> Flame {
-        self.flame_with(time, excerpt, || self.samples_of_part(pole), || self.waits_of_part(pole))
+        self.flame_with(time, excerpt, || self.samples_of_part(pole), || self.waits_of_part(pole)).0
     }
 
+    /// A flame graph, and how many of its waits have a stack.
     fn flame_with(
         &self,
         time: FlameTime,
         excerpt: Excerpt,
         samples: impl FnOnce() -> Vec<SampleId>,
         waits: impl FnOnce() -> Vec<WaitId>,
-    ) -> Flame {
+    ) -> (Flame, usize) {
         let samples = if time == FlameTime::OffCpu { Vec::new() } else { self.samples_within(excerpt, samples()) };
         let waits = if time == FlameTime::OnCpu { Vec::new() } else { self.waits_within(excerpt, waits()) };
         let stacks = self.stacks(samples.iter().copied()).chain(self.stacks_of_waits(&waits));
-        Flame {
+        let flame = Flame {
             tree: CallTree::new(&self.recording, &self.functions, stacks),
             links: self.link_counts(samples.iter().copied()),
             time,
             left_out_waits: 0,
-        }
+        };
+        (flame, self.count_sampled(&waits))
     }
 }

@@ -6,7 +6,6 @@ use crate::report::Report;
 use crate::schedule::own_work::OwnWork;
 use crate::schedule::poles::{LimitedBy, Pole, Replays, Savings};
 use crate::schedule::saving::{Change, Saving};
-use crate::time::thread_graph::RunReplay;
 
 impl Report {
     /// What the run saves if this node alone is fixed.
@@ -36,37 +35,18 @@ impl Report {
     /// For each of the first `poles` poles: what the run saves if that pole and all before it took no time. Savings do not add
     /// up where poles run at the same time, or one contains another.
     pub fn saves_with_those_before(&self, poles: usize) -> Vec<Saving> {
-        let mut nodes = Vec::new();
-        let mut work = OwnWork::default();
-        let mut of_threads = Vec::new();
-        let saves = |pole: &Pole| {
-            match &pole.part {
-                Some(part) => {
-                    of_threads.extend_from_slice(&part.of_threads);
-                    work = self.gone_without(OwnWork::new(work.pieces().chain(part.work.pieces())), &of_threads);
-                }
-                None => {
-                    nodes.extend_from_slice(&pole.nodes);
-                    nodes.sort_unstable();
-                    nodes.dedup();
-                }
-            }
-            self.replay.saves_together(&nodes, &work)
-        };
-        if let Some(run) = self.run_replay() {
-            return self.saves_with_those_before_by_threads(&run, poles);
-        }
-        self.poles().iter().take(poles).map(saves).collect()
+        let ids: Vec<PoleId> = self.poles().ids().take(poles).collect();
+        (1..=ids.len()).map(|count| self.saves_without(&ids[..count])).collect()
     }
 
     /// What the run saves if all of these poles took no time.
     pub fn saves_without(&self, poles: &[PoleId]) -> Saving {
-        let (mut nodes, mut of_threads, mut work) = (Vec::new(), Vec::new(), OwnWork::default());
+        let (mut nodes, mut of_threads, mut work) = (Vec::new(), Vec::new(), Vec::new());
         for pole in poles.iter().filter_map(|pole| self.poles().get(*pole)) {
             match &pole.part {
                 Some(part) => {
                     of_threads.extend_from_slice(&part.of_threads);
-                    work = OwnWork::new(work.pieces().chain(part.work.pieces()));
+                    work.extend(part.work.pieces());
                 }
                 None => nodes.extend_from_slice(&pole.nodes),
             }
@@ -75,22 +55,8 @@ impl Report {
         nodes.dedup();
         match self.run_replay() {
             Some(run) => run.saves_together(&nodes, &of_threads),
-            None if of_threads.is_empty() && work.nodes().is_empty() => self.replay.saves_together(&nodes, &work),
-            None => self.replay.saves_together(&nodes, &self.gone_without(work, &of_threads)),
+            None => self.replay.saves_together(&nodes, &self.gone_without(OwnWork::new(work.into_iter()), &of_threads)),
         }
-    }
-
-    /// The same by the threads of the run.
-    fn saves_with_those_before_by_threads(&self, run: &RunReplay<'_>, poles: usize) -> Vec<Saving> {
-        let (mut nodes, mut pieces) = (Vec::new(), Vec::new());
-        let saves = |pole: &Pole| {
-            match &pole.part {
-                Some(part) => pieces.extend_from_slice(&part.of_threads),
-                None => nodes.extend_from_slice(&pole.nodes),
-            }
-            run.saves_together(&nodes, &pieces)
-        };
-        self.poles().iter().take(poles).map(saves).collect()
     }
 
     /// One of the three savings.

@@ -18,14 +18,9 @@ pub(super) struct ExcerptParameters {
 impl ExcerptParameters {
     /// The range; `None` for the whole run.
     pub(super) fn range(&self, report: &Report) -> Result<Option<(Nanos, Nanos)>, ApiError> {
-        if self.from.is_none() && self.to.is_none() {
-            return Ok(None);
-        }
-        let (from, to) = (self.from.map_or(Nanos::ZERO, Nanos), self.to.map_or_else(|| report.wall(), Nanos));
-        if from >= to {
-            return Err(ApiError::new(StatusCode::BAD_REQUEST, "bad_request", format!("`from` {} is not before `to` {}", from.0, to.0)));
-        }
-        Ok(Some((from, to)))
+        report.range(self.from.map(Nanos), self.to.map(Nanos)).map_err(|(from, to)| {
+            ApiError::new(StatusCode::BAD_REQUEST, "bad_request", format!("`from` {} is not before `to` {}", from.0, to.0))
+        })
     }
 
     pub(super) fn excerpt(&self, report: &Report) -> Result<Excerpt, ApiError> {

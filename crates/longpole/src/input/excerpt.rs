@@ -14,20 +14,16 @@ use crate::next_command::{own_name, quoted};
 
 /// The range; `None` for the whole run.
 pub(crate) fn range(arguments: &RangeArguments, report: &Report) -> Result<Option<(Nanos, Nanos)>> {
-    if arguments.from.is_none() && arguments.to.is_none() {
-        return Ok(None);
-    }
     let nanos = |time: Duration| Nanos(i64::try_from(time.as_nanos()).unwrap_or(i64::MAX));
-    let (from, to) = (arguments.from.map_or(Nanos::ZERO, nanos), arguments.to.map_or_else(|| report.wall(), nanos));
-    if from >= to {
+    let range = report.range(arguments.from.map(nanos), arguments.to.map(nanos));
+    range.map_err(|(from, to)| {
         let unit = TimeUnit::of(from.0);
         let message = match arguments.to {
             None => format!("--from {} is not before the end ({})", unit.show(from.0), unit.show(to.0)),
             Some(_) => format!("--from {} is not before --to {}", unit.show(from.0), unit.show(to.0)),
         };
-        return Err(Failure::new(Kind::Usage, message).into());
-    }
-    Ok(Some((from, to)))
+        Failure::new(Kind::Usage, message).into()
+    })
 }
 
 /// The range and the thread.
