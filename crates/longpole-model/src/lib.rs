@@ -17,6 +17,7 @@ pub mod fast_hash;
 pub mod id;
 pub mod index;
 pub mod interned_text;
+pub mod long_text;
 pub mod loss;
 pub mod nanos;
 pub mod proc_stat;

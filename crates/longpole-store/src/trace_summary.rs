@@ -1,7 +1,9 @@
 //! What a search needs of a trace before it reads its spans.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use longpole_model::long_text::cut;
 use longpole_model::{Text, TimeRange, Timestamp, TraceId};
 
 /// A trace without its spans.
@@ -93,9 +95,9 @@ const NAME_BYTES_MAX: usize = 256;
 
 /// A name as a list has it.
 fn in_a_list(name: &Text) -> Text {
-    match name.len() {
-        ..=NAME_BYTES_MAX => name.clone(),
-        _ => format!("{}…", &name[..name.floor_char_boundary(NAME_BYTES_MAX)]).into(),
+    match cut(name, NAME_BYTES_MAX) {
+        Cow::Borrowed(_) => name.clone(),
+        Cow::Owned(beginning) => beginning.into(),
     }
 }
 

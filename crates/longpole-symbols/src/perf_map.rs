@@ -14,6 +14,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use longpole_model::long_text::cut;
 use longpole_model::stack::Runtime;
 
 /// Most bytes of a name that are read: it may hold the path of a script.
@@ -87,10 +88,7 @@ impl Unnamed {
 
 /// A name as it is kept.
 pub(crate) fn kept(name: &str) -> String {
-    if name.len() <= KEPT_BYTES_MAX {
-        return name.to_owned();
-    }
-    format!("{}…", &name[..name.floor_char_boundary(KEPT_BYTES_MAX)])
+    cut(name, KEPT_BYTES_MAX).into_owned()
 }
 
 /// One line; `None` where it is none.

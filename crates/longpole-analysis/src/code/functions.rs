@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use longpole_model::fast_hash::FastMap;
+use longpole_model::long_text::cut;
 use longpole_model::stack::LocationKind;
 use longpole_model::{Frame, FunctionId, Id, IdVec, Location, LocationId, Recording, Runtime, StackId, Text, UnsignedNanos};
 
@@ -139,10 +140,7 @@ type SamplesAndWaits = (UnsignedNanos, UnsignedNanos);
 const SHOWN_BYTES_MAX: usize = 4 << 10;
 
 fn shown(name: &str) -> String {
-    match name.len() {
-        ..=SHOWN_BYTES_MAX => name.to_owned(),
-        _ => format!("{}…", &name[..name.floor_char_boundary(SHOWN_BYTES_MAX)]),
-    }
+    cut(name, SHOWN_BYTES_MAX).into_owned()
 }
 
 impl Functions {

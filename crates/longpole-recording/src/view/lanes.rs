@@ -1,6 +1,5 @@
 //! What each thread did over a range of time: as much as a picture shows.
 
-use std::collections::HashMap;
 use std::fmt::Display;
 
 use longpole_analysis::Report;
@@ -8,7 +7,7 @@ use longpole_analysis::time::lanes::Lane;
 use longpole_model::{Nanos, StateKind, WaitKind};
 use serde::Serialize;
 
-use super::shared::listed;
+use super::shared::{listed, programs};
 
 /// Threads over a range of time, in equal pieces.
 #[derive(Debug, Clone, Serialize)]
@@ -68,10 +67,7 @@ impl LanesView {
     /// The most important threads that lived in a range.
     pub fn new(recording: impl Display, report: &Report, range: (Nanos, Nanos), bins: usize, limit: usize) -> Self {
         let model = report.recording();
-        let programs: HashMap<u32, &str> = {
-            let rows = model.process_rows().zip(&model.processes);
-            rows.map(|(row, process)| (process.pid, report.forest().program(model, row))).collect()
-        };
+        let programs = programs(report);
         let (lanes, truncated) = report.lanes(range, bins, limit);
         let view = |lane: Lane| {
             let thread = &model.threads[lane.thread];

@@ -3,10 +3,12 @@
 use longpole_analysis::Report;
 use longpole_analysis::report::names::NamedPart;
 use longpole_analysis::words;
+use longpole_model::long_text::cut;
 use longpole_store::{Listing, RecordingState, StoredRecording};
 use serde::{Deserialize, Serialize};
 
 use super::shared::{ExitView, RangeNanos, nanos, range, unix_nano};
+use super::summary::is_run_alone;
 
 /// The recordings of a store, newest first.
 #[derive(Debug, Clone, Serialize)]
@@ -131,8 +133,7 @@ impl AnswerView {
         // What did not end would not have ended earlier, and of a command that nothing was recorded of there is nothing to rank.
         let is_known = !report.knows_only_the_command() && (!report.is_attached() || report.span_count() > 0);
         // A profile has hot functions and no end that could come earlier.
-        let is_profile = report.forest().len() == 1 && report.recording().run.exit.is_none();
-        let pole = report.poles().iter().next().filter(|_| is_known && !is_profile)?;
+        let pole = report.poles().iter().next().filter(|_| is_known && !is_run_alone(report))?;
         let functions = &report.functions().list;
         let of_part = report.part_of(pole).and_then(NamedPart::function).map(|function| function.function.as_str());
         let of_samples = || report.named(&report.samples_of_pole(pole)).map(|named| functions[named.function].function.as_str());
@@ -152,10 +153,7 @@ impl AnswerView {
 const NAME_IN_A_LINE_BYTES_MAX: usize = 512;
 
 fn in_a_line(name: &str) -> String {
-    match name.len() {
-        ..=NAME_IN_A_LINE_BYTES_MAX => name.to_owned(),
-        _ => format!("{}…", &name[..name.floor_char_boundary(NAME_IN_A_LINE_BYTES_MAX)]),
-    }
+    cut(name, NAME_IN_A_LINE_BYTES_MAX).into_owned()
 }
 
 impl From<RecordingState> for RecordingStateView {

@@ -1,5 +1,6 @@
 //! What several views share: units, handles, and small shapes.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use longpole_analysis::Report;
@@ -7,6 +8,7 @@ use longpole_analysis::note::Note;
 use longpole_analysis::report::LinkCounts;
 use longpole_analysis::schedule::saving::{Saving, ScheduleEvidence};
 use longpole_analysis::{Handle, words};
+use longpole_model::long_text::cut;
 use longpole_model::{CaptureMode, Exit, NodeId, Timestamp};
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -89,12 +91,16 @@ impl Unsampled {
     }
 }
 
+/// The program of each process, by pid: of several in turn that of the last.
+pub(super) fn programs(report: &Report) -> HashMap<u32, &str> {
+    let model = report.recording();
+    let rows = model.process_rows().zip(&model.processes);
+    rows.map(|(row, process)| (process.pid, report.forest().program(model, row))).collect()
+}
+
 /// A name in a list of many rows.
 pub(super) fn listed(name: &str) -> String {
-    match name.len() {
-        ..=LISTED_NAME_BYTES_MAX => name.to_owned(),
-        _ => format!("{}…", &name[..name.floor_char_boundary(LISTED_NAME_BYTES_MAX)]),
-    }
+    cut(name, LISTED_NAME_BYTES_MAX).into_owned()
 }
 
 /// Bytes of a text in JSON.

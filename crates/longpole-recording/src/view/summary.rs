@@ -152,7 +152,7 @@ impl SummaryView {
         let run = &report.recording().run;
         let attached = AttachedView::new(report);
         let of = SummarisedView::new(report);
-        let run_alone = report.forest().len() == 1 && report.recording().run.exit.is_none() || of == SummarisedView::Profile;
+        let run_alone = is_run_alone(report) || of == SummarisedView::Profile;
         let mut functions = if run_alone || attached.is_some() { report.functions_by_self() } else { Vec::new() };
         functions.truncate(SUMMARY_FRAMES_MAX);
         let weight = report.recording().samples.iter().fold(0u64, |sum, sample| sum.saturating_add(sample.weight_nanos));
@@ -194,6 +194,11 @@ impl SummaryView {
             idle_nanos: report.idle_on_path().0,
         }
     }
+}
+
+/// Whether there is nothing but the run itself, and no end of a command.
+pub(super) fn is_run_alone(report: &Report) -> bool {
+    report.forest().len() == 1 && report.recording().run.exit.is_none()
 }
 
 impl SummarisedView {

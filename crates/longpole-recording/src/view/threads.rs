@@ -10,7 +10,7 @@ use longpole_analysis::{Handle, Report};
 use longpole_model::{Nanos, ThreadKey, WaitKind};
 use serde::{Deserialize, Serialize};
 
-use super::shared::{listed, nanos};
+use super::shared::{listed, nanos, programs};
 use super::states::BlockedView;
 use super::waits::{BlockerEvidenceView, RelationView};
 
@@ -118,10 +118,7 @@ impl ThreadsView {
 
 pub(super) fn thread_views(report: &Report, range: Option<(Nanos, Nanos)>) -> Vec<ThreadView> {
     let model = report.recording();
-    let mut programs: HashMap<u32, &str> = HashMap::new();
-    for (row, process) in model.process_rows().zip(&model.processes) {
-        programs.insert(process.pid, report.forest().program(model, row));
-    }
+    let programs = programs(report);
     let lives = range.map_or_else(|| threads::lives(model), |range| report.lives_in(range));
     let mut importance = report.importance_of_threads(&lives);
     if range.is_some() {

@@ -104,13 +104,8 @@ impl TopView {
         };
         let (samples, waits) = (report.samples_within(options.excerpt, samples), report.waits_within(options.excerpt, waits));
         let is_seen = |cut: &&CutWait| report.recording().waits[cut.wait].stack.is_some();
-        let seen = waits.iter().filter(is_seen).count();
-        let all = match roots {
-            None if options.time != FlameTime::OnCpu => {
-                report.waits_within(options.excerpt, report.all_waits()).iter().filter(is_seen).count()
-            }
-            _ => seen,
-        };
+        let seen = report.count_sampled(&waits);
+        let all = if roots.is_none() && options.time != FlameTime::OnCpu { report.sampled_waits_within(options.excerpt) } else { seen };
         let every = report.weigh(&samples, &waits, Frames::All);
         let mut functions = if options.all_functions { every.clone() } else { report.weigh(&samples, &waits, Frames::Telling) };
         let hidden = every.len() - functions.len();
