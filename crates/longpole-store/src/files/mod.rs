@@ -255,7 +255,7 @@ pub(crate) fn identity(path: &Path) -> io::Result<(u64, u64)> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileVersion {
     identity: (u64, u64),
-    length: u64,
+    pub(crate) length: u64,
     modified: (i64, i64),
 }
 

@@ -9,18 +9,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const PARTS_BYTES_MAX: u64 = if cfg!(test) { 256 << 10 } else { 256 << 20 };
 
 /// The account of all segments of a store.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct PartsAccount {
-    limit: u64,
     bytes: AtomicU64,
     /// Counts uses: a clock that no step of time moves.
     uses: AtomicU64,
-}
-
-impl Default for PartsAccount {
-    fn default() -> Self {
-        PartsAccount { limit: PARTS_BYTES_MAX, bytes: AtomicU64::new(0), uses: AtomicU64::new(0) }
-    }
 }
 
 impl PartsAccount {
@@ -42,11 +35,11 @@ impl PartsAccount {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.bytes() > self.limit
+        self.bytes() > PARTS_BYTES_MAX
     }
 
     /// Whether a quarter of the room is free.
     pub(super) fn has_room(&self) -> bool {
-        self.bytes() <= self.limit / 4 * 3
+        self.bytes() <= PARTS_BYTES_MAX / 4 * 3
     }
 }

@@ -9,27 +9,30 @@ use bytes::Bytes;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 
+use crate::files::FileVersion;
+
 /// An open file of a known length.
 #[derive(Debug, Clone)]
 pub(super) struct PositionedFile {
     file: Arc<File>,
-    length: u64,
+    version: FileVersion,
 }
 
 impl PositionedFile {
     pub(super) fn new(file: File) -> io::Result<PositionedFile> {
-        let length = file.metadata()?.len();
-        Ok(PositionedFile { file: Arc::new(file), length })
+        let version = FileVersion::of(&file)?;
+        Ok(PositionedFile { file: Arc::new(file), version })
     }
 
-    pub(super) fn file(&self) -> &File {
-        &self.file
+    /// What it was when it was opened.
+    pub(super) fn version(&self) -> FileVersion {
+        self.version
     }
 }
 
 impl Length for PositionedFile {
     fn len(&self) -> u64 {
-        self.length
+        self.version.length
     }
 }
 
@@ -42,8 +45,8 @@ impl ChunkReader for PositionedFile {
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
         // A file may claim more bytes than there are.
-        if start.checked_add(length as u64).is_none_or(|end| end > self.length) {
-            return Err(ParquetError::EOF(format!("it has {} bytes, fewer than {start} and {length} more", self.length)));
+        if start.checked_add(length as u64).is_none_or(|end| end > self.version.length) {
+            return Err(ParquetError::EOF(format!("it has {} bytes, fewer than {start} and {length} more", self.version.length)));
         }
         let mut bytes = vec![0; length];
         self.file.read_exact_at(&mut bytes, start)?;

@@ -407,19 +407,17 @@ impl OpenTable {
         let claims = opened.claims;
         let rows_at_a_time = claims.rows_at_a_time.into_iter().min().unwrap_or(1);
         let (path, limit) = (tables.path(table), tables.limit());
-        let checked = FileVersion::of(file.file()).map_err(StoreError::io("read", &path))?;
+        let checked = file.version();
         Ok(OpenTable { table, path, checked, metadata, rows: claims.rows, rows_at_a_time, held_bytes: claims.held_bytes, limit })
     }
 
     /// Opens the file that was checked. No descriptor of it stays between two reads: a store has more segments than a process may open files.
     fn reopen(&self) -> Result<PositionedFile, StoreError> {
-        let failed = StoreError::io("read", &self.path);
-        let opened = files::open(&self.path).and_then(|file| Ok((FileVersion::of(&file)?, PositionedFile::new(file)?)));
-        match opened {
-            Ok((found, file)) if found == self.checked => Ok(file),
-            Ok(_) => Err(StoreError::Corrupt { path: self.path.clone(), reason: "it was replaced after it was checked".to_owned() }),
-            Err(error) => Err(failed(error)),
+        let file = files::open(&self.path).and_then(PositionedFile::new).map_err(StoreError::io("read", &self.path))?;
+        if file.version() != self.checked {
+            return Err(StoreError::Corrupt { path: self.path.clone(), reason: "it was replaced after it was checked".to_owned() });
         }
+        Ok(file)
     }
 
     /// Memory that it takes while it is open, about.
