@@ -64,18 +64,28 @@ pub(crate) enum MissingFunctions {
     TooManyNames,
 }
 
+impl MissingFunctions {
+    /// Which functions are missing, and why.
+    fn words(self) -> (&'static str, Option<&'static str>) {
+        const NOT_NEAR: &str = "longpole read the interpreter's stack too long before or after the sample";
+        let (functions, why) = match self {
+            MissingFunctions::NotNear => ("Python functions", NOT_NEAR),
+            MissingFunctions::Callers => ("callers of a Python function", NOT_NEAR),
+            MissingFunctions::NoThread => ("Python functions", "the thread was just starting or ending"),
+            MissingFunctions::Unreadable => ("Python functions", "longpole could not read the interpreter"),
+            MissingFunctions::TooDeep => ("callers of Python functions", "the stack has more frames than longpole reads"),
+            MissingFunctions::TooManyNames => return ("more function names than longpole keeps", None),
+        };
+        (functions, Some(why))
+    }
+}
+
 impl fmt::Display for MissingFunctions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            MissingFunctions::NotNear => "Python functions; longpole read the interpreter's stack too long before or after the sample",
-            MissingFunctions::Callers => {
-                "callers of a Python function; longpole read the interpreter's stack too long before or after the sample"
-            }
-            MissingFunctions::NoThread => "Python functions; the thread was just starting or ending",
-            MissingFunctions::Unreadable => "Python functions; longpole could not read the interpreter",
-            MissingFunctions::TooDeep => "callers of Python functions; the stack has more frames than longpole reads",
-            MissingFunctions::TooManyNames => "more function names than longpole keeps",
-        })
+        match self.words() {
+            (functions, Some(why)) => write!(f, "{functions}; {why}"),
+            (functions, None) => f.write_str(functions),
+        }
     }
 }
 
@@ -87,9 +97,9 @@ impl fmt::Display for Truncation {
             Truncation::Code32 => f.write_str("longpole does not unwind stacks of 32-bit code"),
             Truncation::KernelDeep => f.write_str("more functions of the kernel than kernel.perf_event_max_stack"),
             // The name of a frame, where no title says that they are missing.
-            Truncation::MissingFunctions(reason) => match reason.to_string().split_once("; ") {
-                Some((functions, why)) => write!(f, "missing {functions}: {why}"),
-                None => reason.fmt(f),
+            Truncation::MissingFunctions(reason) => match reason.words() {
+                (functions, Some(why)) => write!(f, "missing {functions}: {why}"),
+                (functions, None) => f.write_str(functions),
             },
         }
     }
