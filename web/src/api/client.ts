@@ -100,7 +100,7 @@ async function ask<T>(path: string, decode: (document: unknown) => T, init: Requ
 const at = (recording: string, rest = '') => `/api/recordings/${encodeURIComponent(recording)}${rest}`;
 
 /** The part of a recording that a view is limited to: nanoseconds from its start, and a thread. */
-export interface Excerpt {
+export interface ExcerptParameters {
   readonly from?: string;
   readonly to?: string;
   readonly thread?: string;
@@ -133,13 +133,13 @@ export const api = {
   tree: (recording: string, signal: AbortSignal): Promise<Tree> => get(at(recording, '/tree'), decodeTree, signal),
   span: (recording: string, handle: string, signal: AbortSignal): Promise<Span> =>
     get(at(recording, `/spans/${encodeURIComponent(handle)}`), decodeSpan, signal),
-  flame: (recording: string, span: string | null, time: FlameTime, excerpt: Excerpt, signal: AbortSignal): Promise<Flame> =>
+  flame: (recording: string, span: string | null, time: FlameTime, excerpt: ExcerptParameters, signal: AbortSignal): Promise<Flame> =>
     get(at(recording, `/flame?${new URLSearchParams({ ...(span === null ? {} : { span }), time, ...excerpt })}`), decodeFlame, signal),
   diff: (before: string, after: string, signal: AbortSignal): Promise<Diff> =>
     get(at(after, `/diff?${new URLSearchParams({ before })}`), decodeDiff, signal),
-  threads: (recording: string, excerpt: Excerpt, signal: AbortSignal): Promise<Threads> =>
+  threads: (recording: string, excerpt: ExcerptParameters, signal: AbortSignal): Promise<Threads> =>
     get(at(recording, `/threads?${new URLSearchParams({ ...excerpt })}`), decodeThreads, signal),
-  lanes: (recording: string, excerpt: Excerpt, bins: number, limit: number, signal: AbortSignal): Promise<Lanes> =>
+  lanes: (recording: string, excerpt: ExcerptParameters, bins: number, limit: number, signal: AbortSignal): Promise<Lanes> =>
     get(at(recording, `/lanes?${new URLSearchParams({ ...excerpt, bins: `${bins}`, limit: `${limit}` })}`), decodeLanes, signal),
   frame: (recording: string, handle: string, signal: AbortSignal): Promise<Frame> =>
     get(at(recording, `/frames/${encodeURIComponent(handle)}`), decodeFrame, signal),

@@ -1,6 +1,7 @@
 /** The URL is the state of the page: checked when read, printed when written. */
 import type { FlameTime } from '../api/types.gen';
 import type { Nanos } from '../base/brand';
+import type { Excerpt } from '../logic/excerpt';
 import { isHandle } from '../logic/handles';
 import { type Fold, NOTHING_FOLDED } from '../logic/rows';
 import type { TimeRange } from '../logic/waterfall';
@@ -159,11 +160,7 @@ export function changed(
 }
 
 /** Another part of the recording: a new graph, so the zoom resets. */
-export function selectingExcerpt(
-  search: RecordingSearch,
-  excerpt: { readonly range?: TimeRange | null; readonly thread?: number | null },
-): RecordingSearch {
-  const { range, thread } = excerpt;
+export function selectingExcerpt(search: RecordingSearch, { range, thread }: Partial<Excerpt>): RecordingSearch {
   return changed(search, {
     ...(range === undefined ? {} : { range: range === null ? null : printRange(range) }),
     ...(thread === undefined ? {} : { thread }),

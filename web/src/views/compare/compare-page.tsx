@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useEffect } from 'react';
 import type { Diff, OperationDiff, Recording } from '../../api/types.gen';
 import {
@@ -20,6 +20,8 @@ import { Name } from '../parts/name';
 import { Command, Failure, Notice, Skeleton } from '../parts/notice';
 import { Topbar } from '../parts/topbar';
 import css from './compare.module.css';
+
+const route = getRouteApi('/compare');
 
 /** The change as a bar to the left or the right of the middle; the number beside it says it, too. */
 function ChangeBar({ delta, largest }: { readonly delta: number; readonly largest: number }) {
@@ -218,7 +220,7 @@ function Comparison({ diff, recordings }: { readonly diff: Diff; readonly record
 
 /** Why one run took longer than another one of the same command, or shorter. */
 export function ComparePage() {
-  const { a = '', b = '' } = useSearch({ strict: false }) as { readonly a?: string; readonly b?: string };
+  const { a = '', b = '' } = route.useSearch();
   const { data: diff, error, refetch } = useQuery(diffQuery(a, b));
   const recordings = useQuery(recordingsQuery()).data?.recordings ?? [];
   useEffect(() => {

@@ -77,32 +77,26 @@ function LaneName({ lane, selected, actions }: { readonly lane: Lane; readonly s
   );
 }
 
-/** What the threads that matter most did, on the axis of the trace. */
-export function Lanes({
-  recording,
-  engine,
-  excerpt,
-  hover,
-  palette,
-  choose,
-  actions,
-}: {
-  readonly recording: string;
+/** The axis that the lanes share with the trace, what is selected, and how to select. */
+interface LanesProps {
   readonly engine: WaterfallEngine;
   readonly excerpt: Excerpt;
   readonly hover: ReturnType<typeof createHover>;
   readonly palette: () => Palette;
   readonly choose: (range: TimeRange) => void;
   readonly actions: SelectionActions;
-}) {
+}
+
+/** What the threads that matter most did, on the axis of the trace. */
+export function Lanes({ recording, ...shared }: LanesProps & { readonly recording: string }) {
+  const { engine } = shared;
   const isShown = useAtom(lanesAtom, (value) => value);
   const [isAll, setAll] = useState(false);
   const range = useSettledRange(engine);
   const box = useAtom(engine.box, (value) => value);
   const bins = Math.max(1, Math.ceil((box.width - box.nameWidth) / BIN_PIXELS / BINS_STEP)) * BINS_STEP;
-  const whole = { start: engine.full.start, end: engine.full.end };
   // Where the whole run has no threads, no part of it has.
-  const first = useQuery({ ...lanesQuery(recording, whole, BINS_STEP, FEW), enabled: box.width > 0 }).data;
+  const first = useQuery({ ...lanesQuery(recording, engine.full, BINS_STEP, FEW), enabled: box.width > 0 }).data;
   const has = first !== undefined && first.threads.length > 0;
   const { data } = useQuery({ ...lanesQuery(recording, range, bins, isAll ? MANY : FEW), enabled: has && isShown && box.width > 0 });
   if (!has) return null;
@@ -133,18 +127,7 @@ export function Lanes({
           </button>
         )}
       </div>
-      {isShown && data !== undefined && (
-        <LaneRows
-          data={data}
-          nameWidth={box.nameWidth}
-          engine={engine}
-          excerpt={excerpt}
-          hover={hover}
-          palette={palette}
-          choose={choose}
-          actions={actions}
-        />
-      )}
+      {isShown && data !== undefined && <LaneRows data={data} nameWidth={box.nameWidth} {...shared} />}
     </section>
   );
 }
@@ -158,16 +141,7 @@ function LaneRows({
   palette,
   choose,
   actions,
-}: {
-  readonly data: LanesView;
-  readonly nameWidth: number;
-  readonly engine: WaterfallEngine;
-  readonly excerpt: Excerpt;
-  readonly hover: ReturnType<typeof createHover>;
-  readonly palette: () => Palette;
-  readonly choose: (range: TimeRange) => void;
-  readonly actions: SelectionActions;
-}) {
+}: LanesProps & { readonly data: LanesView; readonly nameWidth: number }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const press = useRef<number | null>(null);
   const scene = useRef<LanesScene | null>(null);

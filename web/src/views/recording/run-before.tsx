@@ -4,7 +4,6 @@ import type { Summary } from '../../api/types.gen';
 import type { Nanos } from '../../base/brand';
 import { changeInPercent, differenceInWords, runBefore } from '../../logic/compare';
 import { formatAge, unixMillis } from '../../logic/format';
-import { isTrace } from '../../state/kept-trace';
 import { recordingsQuery } from '../../state/queries';
 import css from './recording.module.css';
 
@@ -12,7 +11,8 @@ import css from './recording.module.css';
 export function RunBefore({ summary }: { readonly summary: Summary }) {
   const { recording, wallNanos, of } = summary;
   const isRun = of === 'command' || of === 'command_alone';
-  const { data } = useQuery({ ...recordingsQuery(), enabled: isRun && !isTrace(recording) });
+  // What ended before this run does not change.
+  const { data } = useQuery({ ...recordingsQuery(), refetchInterval: false, enabled: isRun });
   const before = data === undefined || !isRun ? null : runBefore(data.recordings, recording);
   if (before === null) return null;
   const delta = (wallNanos - before.wallNanos) as Nanos;
