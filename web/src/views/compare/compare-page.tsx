@@ -208,7 +208,7 @@ function Comparison({ diff, recordings }: { readonly diff: Diff; readonly record
           <Operations diff={diff} />
         )}
       </div>
-      <p className={css.muted}>
+      <p className={`${css.muted} ${css.below}`}>
         All changes add up to the difference between the runs.
         {runs.length < 3 && ' Two runs of one command also differ by chance; record another run to see by how much.'} The same comparison in
         the terminal:
