@@ -703,7 +703,7 @@ export interface WhatIf {
   readonly savesNanos: NanosRange;
   /** How long it would take. */
   readonly wallAfterNanos: NanosRange;
-  /** The pole that would then save most; null if none of the next 8 saves more. */
+  /** The pole that would then save most, one that contains others only if none of those saves more; null if none of the next 8 does. */
   readonly next: NextPole | null;
 }
 

@@ -261,6 +261,30 @@ fn a_pole_names_what_limits_its_saving_and_the_pole_of_that() {
     assert_eq!(limit(inside, "web"), json!({ "handle": "s4", "name": "dns", "pole": null, "within": { "handle": "s3", "name": "net" } }));
 }
 
+/// A deployment that contains all that is slow would save most, whatever else is gone.
+#[test]
+fn a_pole_that_contains_others_is_next_only_where_they_save_no_more() {
+    let text = "\
+run up 0..104ms
+  deploy 0..104ms cli pid 1
+    bundle 0..50ms cli pid 1
+    upload 50..80ms cli pid 1
+    notify 80..100ms cli pid 1
+";
+    let report = Report::new(text::parse(text).unwrap());
+    let poles = PolesView::new("r1", &report).poles;
+    let names = |handle: &str| poles.iter().find(|pole| pole.handle == handle).map(|pole| pole.name.clone()).unwrap();
+    let next = |without: &[&str]| {
+        let view = WhatIfView::new("r1", &report, without).unwrap();
+        (view.saves_nanos[0] / MS, view.next.map(|next| (names(&next.handle), next.saves_more_nanos[0] / MS)))
+    };
+    assert_eq!(next(&["p1"]), (50, Some(("upload".to_owned(), 30))));
+    assert_eq!(next(&["p1", "p2"]), (80, Some(("notify".to_owned(), 20))));
+    assert_eq!(next(&["p1", "p2", "p3"]), (100, Some(("deploy".to_owned(), 4))), "what is left is its own time");
+    assert_eq!(next(&["p1", "p2", "p3", "p4"]), (104, None));
+    assert_eq!(WhatIfView::new("r1", &report, &["p1", "s1"]).unwrap_err(), "s1");
+}
+
 #[test]
 fn a_flame_graph_stands_in_columns() {
     let frame = |handle: &str, function: &str, file: &str, line: u32| json!({ "handle": handle, "function": function, "file": file, "line": line, "reason": null, "runtime": null, "whose": "program" });

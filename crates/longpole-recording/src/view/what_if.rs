@@ -26,7 +26,7 @@ pub struct WhatIfView {
     pub saves_nanos: RangeNanos,
     /// How long it would take.
     pub wall_after_nanos: RangeNanos,
-    /// The pole that would then save most; null if none of the next 8 saves more.
+    /// The pole that would then save most, one that contains others only if none of those saves more; null if none of the next 8 does.
     pub next: Option<NextPoleView>,
 }
 
@@ -70,16 +70,21 @@ impl WhatIfView {
     }
 }
 
+/// The pole that saves most beside these. What an outer pole saves is mostly what poles inside it save, so it comes only where none of those saves more.
 fn next_pole(report: &Report, without: &[PoleId], saves: Saving) -> Option<NextPoleView> {
-    let others = report.poles().ids().filter(|pole| !without.contains(pole)).take(TRIED_MAX);
     let more = |pole: PoleId| {
         let together = report.saves_without(&[without, &[pole]].concat());
         let more = Saving { low: (together.low - saves.low).or_zero(), high: (together.high - saves.high).or_zero() };
         (more.low + more.high, Reverse(pole), more)
     };
-    let (sum, Reverse(pole), more) = others.map(more).max_by_key(|(sum, pole, _)| (*sum, *pole))?;
+    let best = |is_outer: bool| {
+        let is_asked = |pole: &PoleId| !without.contains(pole) && report.poles()[*pole].contains.is_some() == is_outer;
+        let tried = report.poles().ids().filter(is_asked).take(TRIED_MAX).map(more);
+        tried.max_by_key(|(sum, pole, _)| (*sum, *pole)).filter(|(sum, ..)| *sum > Nanos::ZERO)
+    };
+    let (_, Reverse(pole), more) = best(false).or_else(|| best(true))?;
     let next = &report.poles()[pole];
-    (sum > Nanos::ZERO).then(|| NextPoleView {
+    Some(NextPoleView {
         handle: Handle::Pole(pole).to_string(),
         name: next.name.clone(),
         context: next.context.clone(),
