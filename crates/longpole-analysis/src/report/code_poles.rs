@@ -389,6 +389,24 @@ sample 95ms x5 pid 1 main;render
     }
 
     #[test]
+    fn the_time_after_the_end_of_a_thread_has_no_name_from_its_short_waits() {
+        let ends_early = "\
+run x 0..100ms
+thread x 0..70ms pid 1 tid 1
+cpu 0..50ms pid 1
+wait 50..53ms pid 1 lock main;take
+cpu 53..54ms pid 1
+wait 54..57ms pid 1 lock main;take
+cpu 57..58ms pid 1
+wait 58..61ms pid 1 lock main;take
+cpu 61..70ms pid 1
+sample 1ms x48 pid 1 main;parse
+sample 62ms x8 pid 1 main;parse
+";
+        assert_eq!(poles(ends_early), ["x › parse 61 61-61 61", "x › lock in take 9 9-9 70", "x › rest 30 0-0 70"]);
+    }
+
+    #[test]
     fn what_a_process_does_while_it_waits_for_a_child_is_no_part() {
         let beside = "\
 run x 0..100ms

@@ -186,11 +186,20 @@ impl OneThread<'_> {
     fn each_own_wait(&self, (from, to): (Nanos, Nanos), piece: &mut impl FnMut(Nanos, Nanos, Told)) {
         let mut at = from;
         for (wait, from, to) in self.report.timelines.waits_of(self.row, (from, to)) {
-            piece(at, from, self.not_sampled(at));
+            self.each_not_sampled((at, from), piece);
             piece(from, to, self.told(wait));
             at = to;
         }
-        piece(at, to, self.not_sampled(at));
+        self.each_not_sampled((at, to), piece);
+    }
+
+    /// A time without a sampled wait. Before the thread started and after it ended it waited for nothing, so no wait of its tells of that.
+    fn each_not_sampled(&self, (from, to): (Nanos, Nanos), piece: &mut impl FnMut(Nanos, Nanos, Told)) {
+        let (start, end) = self.report.timelines.life_of(self.row);
+        let (start, end) = (start.clamp(from, to), end.clamp(from, to));
+        piece(from, start, (Doing::Unknown, None));
+        piece(start, end, self.not_sampled(start));
+        piece(end, to, (Doing::Unknown, None));
     }
 
     fn told(&self, wait: WaitId) -> Told {

@@ -290,6 +290,12 @@ impl Timelines {
         within.map(move |wait| (wait.wait, wait.from.max(from), wait.to.min(to)))
     }
 
+    /// From the start of a thread to its end. One whose start the recorder did not see lived before.
+    pub(crate) fn life_of(&self, row: RowId) -> (Nanos, Nanos) {
+        let row = &self.rows[row];
+        (row.born.unwrap_or(Nanos::MIN), row.until)
+    }
+
     /// The row of a thread.
     fn row(&self, thread: ThreadKey) -> Option<RowId> {
         self.rows.as_slice().binary_search_by_key(&thread, |row| row.thread).ok().map(RowId::at)
