@@ -470,6 +470,7 @@ function thread(cursor: Cursor): Thread {
     entry: cursor.field('entry').orNull((c) => c.string()),
     nanos: cursor.field('nanos').nanos(),
     onCpuNanos: cursor.field('on_cpu_nanos').nanos(),
+    isEstimate: cursor.field('is_estimate').boolean(),
     readyNanos: cursor.field('ready_nanos').nanos(),
     blockedNanos: blocked(cursor.field('blocked_nanos')),
     blockedUnseenNanos: cursor.field('blocked_unseen_nanos').nanos(),
@@ -528,6 +529,7 @@ function polesTruncated(cursor: Cursor): PolesTruncated {
 function poles(cursor: Cursor): Poles {
   return {
     recording: cursor.field('recording').string(),
+    of: cursor.field('of').oneOf(EVERY_SUMMARISED),
     wallNanos: cursor.field('wall_nanos').nanos(),
     poles: cursor.field('poles').list(pole),
     truncated: polesTruncated(cursor.field('truncated')),

@@ -133,7 +133,7 @@ export interface Summary {
   readonly idleNanos: Nanos;
 }
 
-/** What a summary is of. */
+/** What a recording is of. */
 export const EVERY_SUMMARISED = ['command', 'command_alone', 'attached', 'trace', 'file', 'profile'] as const;
 export type Summarised = (typeof EVERY_SUMMARISED)[number];
 
@@ -581,7 +581,7 @@ export interface Attached {
   readonly waits: readonly Wait[];
 }
 
-/** Where the life of a thread went: exact, from switch records. */
+/** Where the life of a thread went: exact, from switch records, unless `is_estimate`. */
 export interface Thread {
   /** Process. */
   readonly pid: number;
@@ -597,6 +597,8 @@ export interface Thread {
   readonly nanos: Nanos;
   /** On a CPU. */
   readonly onCpuNanos: Nanos;
+  /** Whether `on_cpu_nanos` is estimated from its samples, as in a profile of another tool. Then `ready_nanos`, and blocked time beyond sampled waits, are 0 because they are unknown. */
+  readonly isEstimate: boolean;
   /** Ready to run while others had the CPUs. */
   readonly readyNanos: Nanos;
   /** Blocked, by what it waited for. */
@@ -677,6 +679,8 @@ export interface PolesTruncated {
 export interface Poles {
   /** Name of the recording, such as `r7`. */
   readonly recording: string;
+  /** What it is of: says why there are no poles. */
+  readonly of: Summarised;
   /** How long the run took. */
   readonly wallNanos: Nanos;
   /** Ranked by `saves_own_nanos`. */

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { OperationDiff, Recording } from '../api/types.gen';
 import type { Nanos } from '../base/brand';
 import {
-  changeInPercent,
+  changeInWords,
   differenceInWords,
   fateInWords,
   nameOfOperation,
@@ -38,7 +38,12 @@ it('a run is placed among the others of its command', () => {
 });
 
 it('changes have a sign and their share', () => {
-  expect([changeInPercent(16, 100), changeInPercent(-4, 100), changeInPercent(1, 0)]).toEqual(['+16%', '−4.0%', '']);
+  expect([changeInWords(16, 100), changeInWords(-4, 100), changeInWords(3500, 100), changeInWords(1, 0)]).toEqual([
+    '+16%',
+    '−4.0%',
+    '36× as long',
+    '',
+  ]);
   expect([signedDuration(1.2e9), signedDuration(-3e6)]).toEqual(['+1.20s', '−3.0ms']);
   expect([differenceInWords(4e8 as Nanos), differenceInWords(-4e8 as Nanos), differenceInWords(0 as Nanos)]).toEqual([
     '400.0ms longer than',

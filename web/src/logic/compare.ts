@@ -37,9 +37,14 @@ export function placeAmongRuns(runs: readonly Recording[], recording: string): s
     : `${recording} is within the range of the other runs (${range})`;
 }
 
-/** `+16%`, of the time before. */
-export function changeInPercent(delta: number, before: number): string {
+/** From this factor on, a change is shown as a factor. */
+const FACTOR_MIN = 10;
+
+/** `+16%` of the time before, or `36× as long`. */
+export function changeInWords(delta: number, before: number): string {
   if (before <= 0) return '';
+  const factor = (before + delta) / before;
+  if (factor >= FACTOR_MIN) return `${Math.round(factor)}× as long`;
   const percent = (delta / before) * 100;
   const digits = Math.abs(percent) < 9.95 ? 1 : 0;
   return `${percent < 0 ? '−' : '+'}${Math.abs(percent).toFixed(digits)}%`;

@@ -103,6 +103,7 @@ export function recordingDocuments(description) {
     }),
     poles: () => ({
       ...base,
+      of: description.summarised ?? 'command',
       wall_nanos: wall,
       poles,
       truncated: { poles: description.polesTruncated ?? 0, on_path_nanos: 0 },

@@ -34,6 +34,9 @@ pub struct ThreadLife {
     pub unseen: UnsignedNanos,
     /// Samples.
     pub samples: u64,
+    /// `on_cpu` is the time that its samples stand for: neither switch records nor the scheduler's totals tell of it. What it was ready or
+    /// blocked for is unknown but for sampled waits.
+    pub is_estimate: bool,
 }
 
 /// What makes a thread worth a line.
@@ -132,7 +135,7 @@ pub(crate) fn importance(
     all
 }
 
-/// The threads of a recording, those with the most time on a CPU first.
+/// The threads of a recording, those with the most time on a CPU first. Where switch records and totals are missing, samples give that time.
 pub fn lives(recording: &Recording) -> Vec<ThreadLife> {
     lives_between(recording, None)
 }
@@ -176,6 +179,7 @@ fn lives_between(recording: &Recording, range: Option<(Timestamp, Timestamp)>) -
             blocked_seen: [UnsignedNanos::ZERO; WaitKind::ALL.len()],
             unseen: UnsignedNanos::ZERO,
             samples: 0,
+            is_estimate: false,
         })
         .collect();
     let mut left: HashMap<usize, (Monotonic, bool)> = HashMap::new();
@@ -204,6 +208,7 @@ fn lives_between(recording: &Recording, range: Option<(Timestamp, Timestamp)>) -
     if range.is_none() {
         add_totals(recording, &mut lives);
     }
+    let mut sampled = vec![UnsignedNanos::ZERO; lives.len()];
     for sample in &recording.samples {
         let is_inside = |(from, to)| recording.clock.to_unix(sample.time).is_some_and(|at| from <= at && at < to);
         if range.is_some_and(|range| !is_inside(range)) {
@@ -211,9 +216,14 @@ fn lives_between(recording: &Recording, range: Option<(Timestamp, Timestamp)>) -
         }
         if let Some(i) = thread_at(sample.thread(), sample.time) {
             lives[i].samples += 1;
-            if range.is_some() && !has_switches[i] {
-                lives[i].on_cpu = (lives[i].on_cpu + UnsignedNanos(sample.weight_nanos)).min(lives[i].nanos);
-            }
+            sampled[i] += UnsignedNanos(sample.weight_nanos);
+        }
+    }
+    for ((life, sampled), has_switches) in lives.iter_mut().zip(sampled).zip(has_switches) {
+        if !has_switches && (range.is_some() || life.on_cpu == UnsignedNanos::ZERO) && sampled > UnsignedNanos::ZERO {
+            life.is_estimate = true;
+            // Threads of a profile without times have no length.
+            life.on_cpu = if life.nanos > UnsignedNanos::ZERO { sampled.min(life.nanos) } else { sampled };
         }
     }
     lives.sort_by_key(|life| (std::cmp::Reverse((life.on_cpu, life.samples)), life.thread));

@@ -11,6 +11,7 @@
 //! the [`Words`].
 
 mod blocker;
+mod difference;
 mod file;
 mod loss;
 mod note;
@@ -22,6 +23,7 @@ mod usage;
 mod wait;
 
 pub use self::blocker::{blocked_by, blocker, callee, thread};
+pub use self::difference::{commands_differ, kinds_differ, machines_differ, rates_differ, took_no_time};
 pub use self::loss::{loss, sentence, title, titled};
 pub use self::note::note;
 pub use self::phrase::{Measure, Piece, Words};

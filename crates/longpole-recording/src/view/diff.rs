@@ -3,11 +3,11 @@
 use longpole_analysis::Report;
 use longpole_analysis::report::diff::{Diff, Fate, OperationDiff, Side, StateDiff};
 use longpole_analysis::words;
-use longpole_model::units::duration;
 use longpole_model::{StateKind, SumNanos};
 use serde::Serialize;
 
 use super::shared::{node_handle, unix_nano};
+use super::summarised::SummarisedView;
 use super::waits::WaitKindView;
 
 /// Share of the longer run. `diff` omits smaller changes, as it does those beyond the limit.
@@ -154,7 +154,7 @@ impl DiffView {
         let (of_a, of_b) = (DiffedView::new(a_name, a), DiffedView::new(b_name, b));
         DiffView {
             schema: "longpole.diff/1",
-            notes: notes(&of_a, &of_b),
+            notes: notes((&of_a, SummarisedView::new(a)), (&of_b, SummarisedView::new(b))),
             a: of_a,
             b: of_b,
             delta_nanos: diff.delta().0,
@@ -167,31 +167,35 @@ impl DiffView {
     }
 }
 
-/// Characters of a command or a name of a machine in a note.
-const NOTED_CHARS_MAX: usize = 36;
-
-fn noted(text: &str) -> String {
-    match text.char_indices().nth(NOTED_CHARS_MAX) {
-        None => text.to_owned(),
-        Some((end, _)) => format!("{}…", &text[..end]),
+/// What a recording is of, in a sentence.
+fn in_words(of: SummarisedView) -> &'static str {
+    match of {
+        SummarisedView::Command | SummarisedView::CommandAlone => "a command",
+        SummarisedView::Attached => "running processes",
+        SummarisedView::Trace => "a trace",
+        SummarisedView::File => "a file of spans",
+        SummarisedView::Profile => "a profile",
     }
 }
 
 /// What differs beside the time.
-fn notes(a: &DiffedView, b: &DiffedView) -> Vec<String> {
+fn notes(a: (&DiffedView, SummarisedView), b: (&DiffedView, SummarisedView)) -> Vec<String> {
     let mut notes = Vec::new();
-    if a.command != b.command && a.host == b.host && !a.host.is_empty() {
-        notes.push(format!("the commands differ: {} and {}", noted(&a.command.join(" ")), noted(&b.command.join(" "))));
+    let ((a, of_a), (b, of_b)) = (a, b);
+    let is_run = |of: SummarisedView| matches!(of, SummarisedView::Command | SummarisedView::CommandAlone);
+    if in_words(of_a) != in_words(of_b) {
+        notes.push(words::kinds_differ((&a.recording, in_words(of_a)), (&b.recording, in_words(of_b))));
+    } else if a.command != b.command && is_run(of_a) {
+        notes.push(words::commands_differ(&a.command.join(" "), &b.command.join(" ")));
     }
     if a.host != b.host && !a.host.is_empty() && !b.host.is_empty() {
-        notes.push(format!("the machines differ: {} and {}", noted(&a.host), noted(&b.host)));
+        notes.push(words::machines_differ(&a.host, &b.host));
     }
-    if a.rate_hz != b.rate_hz {
-        notes.push(format!("the sampling rates differ: {} Hz and {} Hz", a.rate_hz, b.rate_hz));
+    if a.rate_hz != b.rate_hz && is_run(of_a) && is_run(of_b) {
+        notes.push(words::rates_differ(a.rate_hz, b.rate_hz));
     }
     if a.wall_nanos == 0 || b.wall_nanos == 0 {
-        let empty = if a.wall_nanos == 0 { &a.recording } else { &b.recording };
-        notes.push(format!("{} took no time: {}", noted(empty), duration(0)));
+        notes.push(words::took_no_time(if a.wall_nanos == 0 { &a.recording } else { &b.recording }));
     }
     notes
 }

@@ -24,6 +24,7 @@ mod source;
 mod span;
 mod spans;
 mod states;
+mod summarised;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -57,7 +58,8 @@ pub use span::{
 };
 pub use spans::{DurationsView, SpanOfNameView, SpansView};
 pub use states::{BlockedView, StateEvidenceView, StatesView};
-pub use summary::{CaptureModeView, ParallelismView, RecorderView, SummarisedView, SummaryView};
+pub use summarised::SummarisedView;
+pub use summary::{CaptureModeView, ParallelismView, RecorderView, SummaryView};
 pub use threads::{ThreadView, ThreadsView, WaitedForView};
 pub use top::{TopOptions, TopView};
 pub use traces::{

@@ -17,6 +17,7 @@ use super::functions::{POLE_FRAMES_MAX, TopFrameView, top_frames, weight};
 use super::select::by_time_on_path;
 use super::shared::{EvidenceView, RangeNanos, SpansTruncated, node_handle, range};
 use super::states::StatesView;
+use super::summarised::SummarisedView;
 use super::waits::BlockedByView;
 
 /// Poles with a saving together with all poles before them: each takes a replay of the run.
@@ -30,6 +31,8 @@ const POLE_SPANS_MAX: usize = 100;
 pub struct PolesView {
     /// Name of the recording, such as `r7`.
     pub recording: String,
+    /// What it is of: says why there are no poles.
+    pub of: SummarisedView,
     /// How long the run took.
     pub wall_nanos: i64,
     /// Ranked by `saves_own_nanos`.
@@ -236,6 +239,7 @@ impl PolesView {
     pub fn new(recording: impl Display, report: &Report) -> Self {
         PolesView {
             recording: recording.to_string(),
+            of: SummarisedView::new(report),
             wall_nanos: report.wall().0,
             poles: pole_views(report, usize::MAX),
             truncated: PolesTruncated::behind(report, usize::MAX),

@@ -12,6 +12,7 @@ use super::poles::{PoleView, PolesTruncated, pole_views};
 use super::pulumi::DeploymentView;
 use super::shared::{ExitView, LinksView, QualityView, nanos, unix_nano};
 use super::states::StatesView;
+use super::summarised::SummarisedView;
 use super::usage::NotableView;
 
 /// Poles in a summary; the others are in the view of all poles.
@@ -84,24 +85,6 @@ pub struct SummaryView {
     pub between_nanos: i64,
     /// Time on the critical path in which processes waited for work to arrive: it belongs to no pole.
     pub idle_nanos: i64,
-}
-
-/// What a summary is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SummarisedView {
-    /// A command that longpole ran.
-    Command,
-    /// The same, but longpole knows only its own wall and CPU time: no spans arrived, and there is no profile.
-    CommandAlone,
-    /// Processes that ran before and after the recording.
-    Attached,
-    /// The spans of a trace of a server.
-    Trace,
-    /// A file of another tool.
-    File,
-    /// A profile of another tool, whose samples have no times: there is no critical path.
-    Profile,
 }
 
 /// How samples were taken.
@@ -199,27 +182,6 @@ impl SummaryView {
 /// Whether there is nothing but the run itself, and no end of a command.
 pub(super) fn is_run_alone(report: &Report) -> bool {
     report.forest().len() == 1 && report.recording().run.exit.is_none()
-}
-
-impl SummarisedView {
-    pub(super) fn new(report: &Report) -> SummarisedView {
-        let run = &report.recording().run;
-        // A run has a process of its own, or at least the machine that it ran on.
-        let is_unseen = run.exit.is_none() && run.root_pid.is_none() && run.host.is_empty();
-        if report.is_attached() {
-            SummarisedView::Attached
-        } else if run.mode == CaptureMode::Imported && report.span_count() == 0 {
-            SummarisedView::Profile
-        } else if report.knows_only_the_command() {
-            SummarisedView::CommandAlone
-        } else if run.mode == CaptureMode::Imported || is_unseen && run.command.first().is_some_and(|word| word == "import") {
-            SummarisedView::File
-        } else if is_unseen {
-            SummarisedView::Trace
-        } else {
-            SummarisedView::Command
-        }
-    }
 }
 
 impl RecorderView {

@@ -35,7 +35,7 @@ pub struct ThreadsView {
     pub threads: Vec<ThreadView>,
 }
 
-/// Where the life of a thread went: exact, from switch records.
+/// Where the life of a thread went: exact, from switch records, unless `is_estimate`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ThreadView {
     /// Process.
@@ -52,6 +52,9 @@ pub struct ThreadView {
     pub nanos: i64,
     /// On a CPU.
     pub on_cpu_nanos: i64,
+    /// Whether `on_cpu_nanos` is estimated from its samples, as in a profile of another tool. Then `ready_nanos`, and blocked time beyond
+    /// sampled waits, are 0 because they are unknown.
+    pub is_estimate: bool,
     /// Ready to run while others had the CPUs.
     pub ready_nanos: i64,
     /// Blocked, by what it waited for.
@@ -140,6 +143,7 @@ pub(super) fn thread_views(report: &Report, range: Option<(Nanos, Nanos)>) -> Ve
             entry: report.entry_function(thread.thread()).map(listed),
             nanos: nanos(life.nanos.0),
             on_cpu_nanos: nanos(life.on_cpu.0),
+            is_estimate: life.is_estimate,
             ready_nanos: nanos(life.ready.0),
             blocked_nanos: BlockedView::new(of),
             blocked_unseen_nanos: nanos(life.unseen.0),

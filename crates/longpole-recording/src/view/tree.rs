@@ -10,7 +10,7 @@ use longpole_model::{Id, NodeId, StatusCode};
 use serde::Serialize;
 
 use super::shared::{QualityView, unix_nano};
-use super::summary::SummarisedView;
+use super::summarised::SummarisedView;
 
 /// Bits of the flags of a row.
 mod flag {

@@ -27,8 +27,7 @@ pub(crate) fn poles(invocation: &Invocation, arguments: &PolesArguments) -> Resu
     }
     let mut out = Screen::default();
     if view.poles.is_empty() {
-        let of = if view.attached { view::SummarisedView::Attached } else { view::SummarisedView::Command };
-        out.line(poles::none(of));
+        out.line(poles::none(view.of));
     } else {
         poles::pole_table(&mut out, &view.poles, view.poles.len(), invocation.style());
     }

@@ -142,9 +142,16 @@ fn signed(unit: TimeUnit, nanos: i64) -> String {
     format!("{sign}{}", unit.show(nanos))
 }
 
-/// ` (-17.0%)` of the time before.
+/// From this factor on, a share is printed as a factor.
+const FACTOR_MIN: f64 = 10.0;
+
+/// ` (-17.0%)` of the time before, ` (36× as long)`.
 fn share(delta: i64, before: i64) -> String {
-    if before <= 0 { String::new() } else { format!(" ({:+.1}%)", delta as f64 / before as f64 * 100.0) }
+    if before <= 0 {
+        return String::new();
+    }
+    let part = delta as f64 / before as f64;
+    if part + 1.0 >= FACTOR_MIN { format!(" ({:.0}× as long)", part + 1.0) } else { format!(" ({:+.1}%)", part * 100.0) }
 }
 
 /// A bar to the left of its axis for less time, to the right for more.
@@ -172,6 +179,8 @@ mod tests {
     #[test]
     fn shares_have_a_sign() {
         assert_eq!(share(-17, 100), " (-17.0%)");
+        assert_eq!(share(850, 100), " (+850.0%)");
+        assert_eq!(share(3_500, 100), " (36× as long)");
         assert_eq!(share(5, 0), "");
         assert_eq!(signed(TimeUnit::Seconds, 1_200_000_000), "+1.20s");
     }

@@ -80,6 +80,9 @@ fn poles_words(poles: &[String]) -> String {
 /// The column of poles, behind those of times.
 const POLES: usize = 4;
 
+/// A time that nothing tells.
+const UNKNOWN: &str = "–";
+
 /// A row of the table.
 struct ThreadCells<'a> {
     thread: &'a view::ThreadView,
@@ -100,8 +103,11 @@ impl<'a> ThreadCells<'a> {
         let id = format!(" {}", thread.tid);
         let name = format!("{}{id}", fit(&name, NAME_WIDTH_MAX.saturating_sub(id.len())));
         let blocked_nanos = thread.blocked_nanos.sum().saturating_add(thread.blocked_unseen_nanos);
-        let [lifetime, on_cpu, ready, blocked] =
-            [thread.nanos, thread.on_cpu_nanos, thread.ready_nanos, blocked_nanos].map(|nanos| unit.show(nanos));
+        let mark = if thread.is_estimate { "≈ " } else { "" };
+        let on_cpu = format!("{mark}{}", unit.show(thread.on_cpu_nanos));
+        let is_unknown = |nanos: i64| thread.is_estimate && nanos == 0;
+        let [lifetime, ready, blocked] = [thread.nanos, thread.ready_nanos, blocked_nanos]
+            .map(|nanos| if is_unknown(nanos) { UNKNOWN.to_owned() } else { unit.show(nanos) });
         let poles = if names_poles { poles_words(&thread.poles) } else { String::new() };
         ThreadCells { thread, name, cells: [lifetime, on_cpu, ready, blocked, poles], blocked_nanos }
     }
@@ -135,7 +141,7 @@ pub(crate) struct ThreadList {
 /// Threads below a head.
 pub(crate) fn thread_rows(threads: &[view::ThreadView], list: ThreadList, style: Style) -> Vec<String> {
     let ThreadList { limit, names_poles, is_of_range, names_functions } = list;
-    let unit = TimeUnit::of(threads.iter().map(|thread| thread.nanos).max().unwrap_or_default());
+    let unit = TimeUnit::of(threads.iter().map(|thread| thread.nanos.max(thread.on_cpu_nanos)).max().unwrap_or_default());
     let shown = threads.iter().filter(|thread| limit == 0 || thread.rank < limit);
     let rows: Vec<ThreadCells<'_>> = shown.map(|thread| ThreadCells::new(thread, unit, names_poles)).collect();
     let names_poles = rows.iter().any(|row| !row.cells[POLES].is_empty());
@@ -166,7 +172,7 @@ pub(crate) fn thread_rows(threads: &[view::ThreadView], list: ThreadList, style:
         let most = thread.waited_for.first().map_or(0, |other| other.nanos);
         let is_worth = |other: &&view::WaitedForView| other.tid != thread.tid && other.nanos.saturating_mul(100) > most;
         let others = thread.waited_for.iter().filter(is_worth).take(OTHERS_SHOWN);
-        let code = thread.function.iter().filter(|_| names_functions).map(|it| format!("{} in {}", unit.show(it.nanos), it.function));
+        let code = thread.function.iter().filter(|_| names_functions).map(|it| format!("{} on-CPU in {}", unit.show(it.nanos), it.function));
         let notes: Vec<String> = code.chain(others.map(|other| waited_for(thread, other, unit))).collect();
         if !notes.is_empty() {
             out.extend(fold(&notes.join(", "), style.width() - 2).iter().map(|part| style.faint(&format!("  {part}"))));

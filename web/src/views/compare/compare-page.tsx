@@ -3,7 +3,7 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useEffect } from 'react';
 import type { Diff, OperationDiff, Recording } from '../../api/types.gen';
 import {
-  changeInPercent,
+  changeInWords,
   differenceInWords,
   fateInWords,
   largestChange,
@@ -190,7 +190,7 @@ function Comparison({ diff, recordings }: { readonly diff: Diff; readonly record
           <Link to="/r/$rec" params={{ rec: a.recording }}>
             {a.recording}
           </Link>
-          {deltaNanos !== 0 && a.wallNanos > 0 && ` (${changeInPercent(deltaNanos, a.wallNanos)})`}
+          {deltaNanos !== 0 && a.wallNanos > 0 && ` (${changeInWords(deltaNanos, a.wallNanos)})`}
         </h1>
         <p className={css.muted}>
           <code>{shortCommand(b.command)}</code>

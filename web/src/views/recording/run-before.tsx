@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { Summary } from '../../api/types.gen';
 import type { Nanos } from '../../base/brand';
-import { changeInPercent, differenceInWords, runBefore } from '../../logic/compare';
+import { changeInWords, differenceInWords, runBefore } from '../../logic/compare';
 import { formatAge, unixMillis } from '../../logic/format';
 import { recordingsQuery } from '../../state/queries';
 import css from './recording.module.css';
@@ -16,7 +16,7 @@ export function RunBefore({ summary }: { readonly summary: Summary }) {
   const before = data === undefined || !isRun ? null : runBefore(data.recordings, recording);
   if (before === null) return null;
   const delta = (wallNanos - before.wallNanos) as Nanos;
-  const percent = delta === 0 ? '' : ` (${changeInPercent(delta, before.wallNanos)})`;
+  const percent = delta === 0 ? '' : ` (${changeInWords(delta, before.wallNanos)})`;
   return (
     <ul className={css.facts} aria-label="The run before">
       <li>
