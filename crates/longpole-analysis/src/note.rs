@@ -66,7 +66,12 @@ pub enum Note {
     /// Operations of Pulumi's engine that had not ended when the command failed or was killed.
     ResourcesUnfinished(FirstOf<EngineOperation>),
     /// Calls of providers that name no resource.
-    ResourcesUnnamed(u64),
+    ResourcesUnnamed {
+        /// How many.
+        calls: u64,
+        /// Whether spans of Pulumi's older tracer are here, which name more resources.
+        has_legacy: bool,
+    },
     /// Nodes that never had more children running at once than a limit.
     LimitedSlots(FirstOf<SlotLimit>),
     /// The recorder had no samples and polled `/proc` instead.
@@ -141,7 +146,7 @@ impl Note {
             Note::ClockShifted { .. } => "clock_shifted",
             Note::ResourcesUnmatched(_) => "resources_unmatched",
             Note::ResourcesUnfinished(_) => "resources_unfinished",
-            Note::ResourcesUnnamed(_) => "resources_unnamed",
+            Note::ResourcesUnnamed { .. } => "resources_unnamed",
             Note::LimitedSlots(_) => "limited_slots",
             Note::Watched => "watched",
             Note::KernelTime { .. } => "kernel_time",
@@ -180,7 +185,7 @@ impl Note {
             | Note::Cycles(count)
             | Note::EndsClamped(count)
             | Note::ClockSkew(count)
-            | Note::ResourcesUnnamed(count) => *count,
+            | Note::ResourcesUnnamed { calls: count, .. } => *count,
         }
     }
 }

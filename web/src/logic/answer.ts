@@ -1,5 +1,5 @@
 /** The answer of a recording: what to fix first, what it saves, and which code is behind it. */
-import type { Answer, NanosRange, Piece, Pole, Poles, TopFrame } from '../api/types.gen';
+import type { Answer, NanosRange, Piece, Pole, Poles, Summary, TopFrame } from '../api/types.gen';
 import type { Nanos } from '../base/brand';
 import { ratio } from '../base/math';
 import { counted, formatDuration } from './format';
@@ -8,6 +8,11 @@ import { fileName } from './placed-function';
 /** The context that distinguishes a pole from others of its name; `null` if the name already contains it. */
 export function contextOf(pole: { readonly name: string; readonly context: string | null }): string | null {
   return pole.context === null || pole.name.includes(pole.context) ? null : pole.context;
+}
+
+/** What a summary is of: the word after `this`. */
+export function wholeInWords(summary: Summary): string {
+  return summary.of === 'trace' ? 'trace' : 'run';
 }
 
 /** `python3 › parse_rules`: the operation of a pole, and the part of its own time that it is. */

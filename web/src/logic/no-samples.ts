@@ -68,12 +68,22 @@ export function whyRunHasNoSamples(summary: Summary, notes: readonly Quality[], 
 }
 
 /** Why a range of time or a thread has no samples, or no waits if `time` is off-CPU. */
-export function whyExcerptHasNoSamples(summary: Summary, time: FlameTime): NoSamples {
+export function whyExcerptHasNoSamples(summary: Summary, time: FlameTime, isOneThread: boolean): NoSamples {
   const run = ofRun(summary, []);
   if (run !== null) return run;
   return time === 'off_cpu'
-    ? { title: 'No waits were sampled here', text: 'No thread waited here for 5\u00a0ms or longer, or longpole did not sample its stack.' }
-    : { title: 'No samples here', text: 'No thread ran here, or not long enough for a sample.' };
+    ? {
+        title: 'No waits were sampled here',
+        text: isOneThread
+          ? 'The thread did not wait here for 5\u00a0ms or longer, or longpole did not sample its stack.'
+          : 'No thread waited here for 5\u00a0ms or longer, or longpole did not sample its stack.',
+      }
+    : {
+        title: 'No samples here',
+        text: isOneThread
+          ? 'The thread did not run here, or not long enough for a sample.'
+          : 'No thread ran here, or not long enough for a sample.',
+      };
 }
 
 /** Why a span has no samples, or no waits if `time` is off-CPU. */

@@ -98,7 +98,9 @@ impl PlacementRules for PulumiPlacement {
         let changes = |span: &Span| Call::of(&span.name).is_some_and(|call| call.is_awaited() || call == Call::Delete);
         let is_server = |span: &Span| call_halves::is_side(span, SpanKind::Server);
         let unnamed = |span: &&Span| changes(span) && !is_server(span) && urn_of(span).is_none();
-        Note::counted(spans.spans.iter().filter(unnamed).count(), Note::ResourcesUnnamed)
+        let has_legacy = spans.spans.iter().any(opentracing_bridge::is_legacy);
+        let calls = spans.spans.iter().filter(unnamed).count() as u64;
+        (calls > 0).then_some(Note::ResourcesUnnamed { calls, has_legacy })
     }
 
     fn adoptions(&self, spans: &PlacedSpans<'_>) -> Vec<Adoption> {

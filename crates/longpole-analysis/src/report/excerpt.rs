@@ -76,7 +76,7 @@ impl Report {
         self.count_sampled(&self.waits_within(excerpt, self.all_waits()))
     }
 
-    /// A range from its ends, as far as they are given; `None` for the whole run.
+    /// A range from its ends, as far as they are given, cut at the end of the run; `None` for the whole run.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl Report {
         if from.is_none() && to.is_none() {
             return Ok(None);
         }
-        let (from, to) = (from.unwrap_or(Nanos::ZERO), to.unwrap_or_else(|| self.wall()));
+        let (from, to) = (from.unwrap_or(Nanos::ZERO), to.unwrap_or(Nanos::MAX).min(self.wall()));
         if from < to { Ok(Some((from, to))) } else { Err((from, to)) }
     }
 

@@ -26,7 +26,7 @@ const TITLES: [(&str, &str); 61] = [
     ("references_invalid", "parents and links with an invalid id"),
     ("text_replaced", "strings that were not UTF-8"),
     ("attributes_cut", "attributes cut"),
-    ("other_signals", "items of other kinds not kept"),
+    ("other_signals", "items not kept"),
     ("dropped_by_emitter", "items that the program reports it dropped"),
     ("spans_never_arrived", "spans that never arrived"),
     ("spans_unfinished", "spans without an end"),

@@ -60,7 +60,8 @@ pub fn note(fact: &Note) -> String {
             let named = |it: &EngineOperation| format!("{} {} ({} so far)", it.op, it.resource, duration(it.nanos.0));
             return format!("their spans never arrived: {}", listed(operations, OPERATIONS_NAMED, named));
         }
-        Note::ResourcesUnnamed(_) => {
+        Note::ResourcesUnnamed { has_legacy: true, .. } => "the spans of neither of Pulumi's tracers say which",
+        Note::ResourcesUnnamed { has_legacy: false, .. } => {
             "their spans do not say which. With a file of Pulumi's --otel-traces, import its --tracing file as well (--together), or use longpole run"
         }
         Note::LimitedSlots(limits) => {
@@ -220,7 +221,8 @@ mod tests {
                     .into_iter()
                     .collect(),
             ),
-            Note::ResourcesUnnamed(1),
+            Note::ResourcesUnnamed { calls: 1, has_legacy: false },
+            Note::ResourcesUnnamed { calls: 1, has_legacy: true },
             Note::LimitedSlots((2..6).map(limit).collect()),
             Note::LimitedSlots((2..3).map(limit).collect()),
             Note::Watched,
@@ -261,6 +263,7 @@ mod tests {
             "the longest first: create a:b:C db (1.50s)",
             "their spans never arrived: create a:b:C db (1.20s so far)",
             "their spans do not say which. With a file of Pulumi's --otel-traces, import its --tracing file as well (--together), or use longpole run",
+            "the spans of neither of Pulumi's tracers say which",
             "at most 2 children of build, 3 children of build, 4 children of build, … ran at once; longpole assumes a limit, so savings there may be ranges",
             "at most 2 children of build ran at once; longpole assumes a limit, so savings there may be ranges",
             "longpole polled /proc every 5ms or more instead of sampling; shorter processes, threads and waits are missing",

@@ -221,7 +221,7 @@ pub(super) fn recording(path: &Path, profile: Profile, written: Timestamp) -> Re
     let others = (0..profile.types.len()).filter(|place| *place != weights.value && Some(*place) != weights.count);
     let others: Vec<String> = others.map(|place| profile.types[place].to_string()).collect();
     if !others.is_empty() {
-        let detail = format!("longpole shows {shown} and drops {}", others.join(", "));
+        let detail = format!("longpole shows one sample type of a file: {shown}, not {}", others.join(", "));
         let left_out = profile.samples.len() - shown_samples;
         losses.push(Loss::new(LossKind::OtherSignals, if left_out > 0 { left_out } else { profile.samples.len() } as u64, detail));
     }

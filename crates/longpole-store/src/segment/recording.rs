@@ -215,7 +215,7 @@ fn frames_bytes(recording: &Recording) -> u64 {
 }
 
 /// The loss of a recording of a version that had none.
-const WITHOUT_CHECKSUMS: &str = "recorded without checksums, by an older longpole: damage that left its tables readable goes unnoticed";
+const WITHOUT_CHECKSUMS: &str = "no checksums (recorded by an older longpole), so damage that left the tables readable goes unnoticed";
 
 /// The loss of a recording whose figures of memory are missing or damaged.
 const WITHOUT_FIGURES: &str = "its need for memory is unknown: `segments/memory` is missing or damaged; its tables are intact";

@@ -18,9 +18,10 @@ pub(crate) fn range(arguments: &RangeArguments, report: &Report) -> Result<Optio
     let range = report.range(arguments.from.map(nanos), arguments.to.map(nanos));
     range.map_err(|(from, to)| {
         let unit = TimeUnit::of(from.0);
-        let message = match arguments.to {
-            None => format!("--from {} is not before the end ({})", unit.show(from.0), unit.show(to.0)),
-            Some(_) => format!("--from {} is not before --to {}", unit.show(from.0), unit.show(to.0)),
+        let message = if to == report.wall() {
+            format!("--from {} is not before the end ({})", unit.show(from.0), unit.show(to.0))
+        } else {
+            format!("--from {} is not before --to {}", unit.show(from.0), unit.show(to.0))
         };
         Failure::new(Kind::Usage, message).into()
     })

@@ -26,7 +26,13 @@ pub(crate) fn top(view: &view::TopView, style: Style) -> Screen {
         out.line(style.faint(&part_line("top", &view.recording, part_of, view.time)));
     }
     // Times of functions are as complete as the samples.
-    let missing = |out: &mut Screen| out.extend(missing_lines(&view.quality, view.all_samples, &view.recording, style));
+    let is_part = view.span.is_some() || view.name.is_some() || view.trace_id.is_some() || view.excerpt_in_words().is_some();
+    let missing = |out: &mut Screen| {
+        if is_part && !view.quality.is_empty() {
+            out.line(style.faint(&format!("of the whole {}:", view.recording)));
+        }
+        out.extend(missing_lines(&view.quality, view.all_samples, &view.recording, style));
+    };
     if view.functions.is_empty() {
         out.line(if view.time == view::FlameTimeView::OffCpu {
             "No sampled waits, not counting idle workers."

@@ -314,7 +314,7 @@ fn lpole_without_checksums_is_read_and_packed_unchanged() {
     let mut of_old = shown(&old);
     let notes = of_old["quality"].as_array_mut().unwrap();
     let before = notes.len();
-    notes.retain(|note| !note["detail"].as_str().unwrap().starts_with("recorded without checksums"));
+    notes.retain(|note| !note["detail"].as_str().unwrap().starts_with("no checksums"));
     assert_eq!(before - notes.len(), 1);
     assert_eq!(of_old, shown(&fixture("deploy.json")));
 

@@ -1,6 +1,6 @@
 import type { Deployment, Pole, Poles, Quality, Summary } from '../../api/types.gen';
 import { ratio } from '../../base/math';
-import { contextOf, evidenceInWords, isAllOfIt, isWorthwhile, nameOfPole, wallAfter } from '../../logic/answer';
+import { contextOf, evidenceInWords, isAllOfIt, isWorthwhile, nameOfPole, wallAfter, wholeInWords } from '../../logic/answer';
 import { deploymentParts } from '../../logic/deployment';
 import { counted, formatCount, formatDuration, formatExit, formatRange, formatRangeInWords, formatShare } from '../../logic/format';
 import { wasSampled } from '../../logic/no-samples';
@@ -16,11 +16,6 @@ import { Why } from './why';
 
 /** Maximum number of wait kinds in the header; the bar has all. */
 const KINDS_MAX = 3;
-
-/** What the summary is of. */
-function whole(summary: Summary): string {
-  return summary.of === 'trace' ? 'trace' : 'run';
-}
 
 /** The subject of the sentence: the pole's name, with the number of spans where there are several. */
 function PoleSubject({ pole }: { readonly pole: Pole }) {
@@ -45,7 +40,7 @@ function Sentence({ pole, summary }: { readonly pole: Pole | undefined; readonly
   if (!isWorthwhile(pole.savesIfZeroNanos, wallNanos)) {
     return (
       <h1 className={css.sentence}>
-        Speeding up one operation alone would not shorten this {whole(summary)}: parallel work takes as long.
+        Speeding up one operation alone would not shorten this {wholeInWords(summary)}: parallel work takes as long.
       </h1>
     );
   }
@@ -55,7 +50,7 @@ function Sentence({ pole, summary }: { readonly pole: Pole | undefined; readonly
     return (
       <h1 className={css.sentence}>
         <PoleSubject pole={pole} />
-        {pole.count > 1 ? ` ${summary.spans === 0 ? 'processes' : 'spans'} take` : ' takes'} all of this {whole(summary)}:{' '}
+        {pole.count > 1 ? ` ${summary.spans === 0 ? 'processes' : 'spans'} take` : ' takes'} all of this {wholeInWords(summary)}:{' '}
         {formatDuration(wallNanos)}.
       </h1>
     );
@@ -71,8 +66,8 @@ function Sentence({ pole, summary }: { readonly pole: Pole | undefined; readonly
         </>
       )}
       {pole.count > 1
-        ? ` are the long pole: without them this ${whole(summary)} would be `
-        : ` is the long pole: without it this ${whole(summary)} would be `}
+        ? ` are the long pole: without them this ${wholeInWords(summary)} would be `
+        : ` is the long pole: without it this ${wholeInWords(summary)} would be `}
       <em>{formatRangeInWords(saved)} shorter</em>: {formatRange(wallAfter(saved, wallNanos))} instead of {formatDuration(wallNanos)}.
     </h1>
   );

@@ -127,7 +127,7 @@ export function ExcerptPanel({ selection, summary }: { readonly selection: Selec
         spanId={null}
         spans={summary.spans}
         named={() => null}
-        noSamples={(time) => whyExcerptHasNoSamples(summary, time)}
+        noSamples={(time) => whyExcerptHasNoSamples(summary, time, excerpt.thread !== null)}
       />
     </>
   );

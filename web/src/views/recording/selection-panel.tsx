@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import type { Flame, Pole, Poles, Quality, Span, Summary } from '../../api/types.gen';
-import { contextOf, countedNodes, evidenceInWords, partOfPole } from '../../logic/answer';
+import { contextOf, countedNodes, evidenceInWords, partOfPole, wholeInWords } from '../../logic/answer';
 import { isWhole } from '../../logic/excerpt';
 import { counted, formatCommand, formatDuration, formatRange, shortCommand } from '../../logic/format';
 import { wasSampled, whyPartHasNoSamples, whyRunHasNoSamples, whySpanHasNoSamples } from '../../logic/no-samples';
@@ -28,13 +28,13 @@ function firstFunction(span: Span, flame: Flame): string | null {
 }
 
 /** What the selection saves: the whole span, or the part of it that the pole is. */
-function Savings({ span, pole, spans }: { readonly span: Span; readonly pole: Pole | null; readonly spans: number }) {
+function Savings({ span, pole, summary }: { readonly span: Span; readonly pole: Pole | null; readonly summary: Summary }) {
   const part = partOfPole(pole);
   const group = part === null && pole !== null && pole.count > 1 ? pole : null;
   const ofPole = part ?? group;
   const savings = ofPole === null ? { ...span.savings, isWhole: true } : { ...ofPole, isWhole: false };
   const ownZero = 'saving if only its own time, without its children, were zero';
-  const ofSeveral = pole !== null && pole.count > 1 ? countedNodes(pole.count, spans) : null;
+  const ofSeveral = pole !== null && pole.count > 1 ? countedNodes(pole.count, summary.spans) : null;
   return (
     <section className={css.section} aria-label="Savings">
       <dl className={css.stats}>
@@ -67,7 +67,7 @@ function Savings({ span, pole, spans }: { readonly span: Span; readonly pole: Po
       </dl>
       <p className={css.remark}>
         {savings.savesIfZeroNanos.high === 0
-          ? 'Speeding up this operation would not shorten this run: parallel work takes as long.'
+          ? `Speeding up this operation would not shorten this ${wholeInWords(summary)}: parallel work takes as long.`
           : evidenceInWords(savings)}
         {ofPole !== null && ofSeveral !== null ? ` These numbers are of all ${ofSeveral} of ${ofPole.handle} together.` : ''}
         {group !== null && ` This one by itself saves ${formatRange(span.savings.savesIfZeroNanos)}.`}
@@ -198,7 +198,7 @@ function SpanPanel({
         {pole !== null && <PoleStepper pole={pole} span={span.handle} selection={selection} />}
         {close}
       </div>
-      <Savings span={span} pole={pole} spans={summary.spans} />
+      <Savings span={span} pole={pole} summary={summary} />
       {pole !== null && poles !== undefined && <AboutPole pole={pole} poles={poles} actions={actions} />}
       <section className={css.section} aria-label="States">
         {part !== null && <p className={css.remark}>States and waits of all of {span.name}:</p>}

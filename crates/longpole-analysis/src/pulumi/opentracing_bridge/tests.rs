@@ -63,7 +63,7 @@ pulumi ..100000
         pulumirpc.ResourceProvider/Create ..59000
       pulumirpc.ResourceProvider/Create ..40000 pulumi.resource.type=aws:s3:Bucket
         pulumirpc.ResourceProvider/Create ..39000
-resources_unnamed 2: their spans do not say which. With a file of Pulumi's --otel-traces, import its --tracing file as well (--together), or use longpole run
+resources_unnamed 2: the spans of neither of Pulumi's tracers say which
 legacy_joined 4: each counts once; 2 spans found their parent by its legacy id
 ",
     );

@@ -626,7 +626,7 @@ impl Import {
             add(kind, *count, cut.to_string());
         }
         for (event, count) in self.events.iter().zip(&self.others) {
-            add(LossKind::OtherSignals, *count, format!("samples of {}; longpole shows those of one event", name_of(event)));
+            add(LossKind::OtherSignals, *count, format!("samples of {}: longpole shows one event of a file", name_of(event)));
         }
         let assumed = self.events.iter().zip(&self.is_shown).find(|(event, shown)| **shown && weight_of(event).is_none());
         if let Some((event, _)) = assumed {
