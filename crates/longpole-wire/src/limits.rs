@@ -134,6 +134,22 @@ pub const PROFILE_VALUES_MAX: u32 = 1 << 24;
 /// take 100 GB.
 pub const PROFILE_NAME_BYTES_MAX: u32 = 256 << 20;
 
+/// Labels of one sample of a profile: 64. Pyroscope takes 30 of a series, and the detectors of OpenTelemetry set about 60 attributes of a resource.
+pub const LABELS_MAX: usize = 64;
+
+/// Bytes of the name of a label; a longer one is left out, because the beginning of a name is another name; so is one that is not UTF-8. Pyroscope has the same limit.
+pub const LABEL_NAME_BYTES_MAX: usize = 1_024;
+
+/// Bytes of the value of a label; a longer one is cut, and ends with `…`. Pyroscope has the same limit.
+pub const LABEL_VALUE_BYTES_MAX: usize = 2_048;
+
+/// Label sets of a profile: 131,072. A profile of Go has as many as there are endpoints and tenants; a program that puts ids of requests into labels
+/// has one for each sample.
+pub const PROFILE_LABEL_SETS_MAX: u32 = 1 << 17;
+
+/// Bytes of all label sets of a profile, those that come again under other numbers included: 64 MiB.
+pub const PROFILE_LABEL_BYTES_MAX: usize = 64 << 20;
+
 /// The maxima of a decoder that a caller may set lower, in tests above all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {

@@ -7,6 +7,7 @@
 //! Which of the values stands for time is not decided here.
 
 mod folded;
+mod labels;
 mod otlp;
 mod parts;
 mod pprof_reader;
@@ -17,7 +18,7 @@ use std::io::Read;
 
 use longpole_model::stack::{Location, LocationKind};
 use longpole_model::time::Timestamp;
-use longpole_model::{Frame, LocationId, Mapping, SpanLabel, Stack, StackId};
+use longpole_model::{Frame, LocationId, Mapping, SpanLabel, Stack, StackId, Text};
 
 use crate::error::FileError;
 use crate::limits::{Limits, STACK_FRAMES_MAX};
@@ -69,6 +70,9 @@ impl fmt::Display for ValueType {
     }
 }
 
+/// Labels by name: texts that say where or for whom something was counted. Names come once, in ascending order.
+pub type LabelSet = Vec<(Text, Text)>;
+
 /// A stack with what was counted of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProfileSample {
@@ -82,6 +86,8 @@ pub struct ProfileSample {
     pub tid: u32,
     /// What labels say of the span that was current.
     pub span: SpanLabel,
+    /// The number of its label set.
+    pub labels: u32,
     /// When, where the profile says that of each.
     pub time: Option<Timestamp>,
 }
@@ -107,10 +113,21 @@ pub struct Profile {
     pub stacks: Vec<Stack>,
     /// What processes and threads are called, where it says so: by process and thread; of the process itself by thread 0.
     pub names: BTreeMap<(u32, u32), String>,
+    /// Label sets by number; set 0 is empty. The labels of a span, a process or a thread are in none: those are in the sample.
+    pub label_sets: Vec<LabelSet>,
+    /// Labels that are longer, or more, than the limits: cut, or left out.
+    pub labels_cut: u64,
     /// What was counted.
     pub samples: Vec<ProfileSample>,
     /// Stacks that had more frames than [`STACK_FRAMES_MAX`], whose outermost are not here.
     pub stacks_cut: u64,
+}
+
+impl Profile {
+    /// The labels of a sample.
+    pub fn labels(&self, sample: &ProfileSample) -> &[(Text, Text)] {
+        self.label_sets.get(sample.labels as usize).map_or(&[], |set| set)
+    }
 }
 
 /// Gives out the numbers of locations and stacks.

@@ -16,12 +16,13 @@ use longpole_model::stack::Runtime;
 use longpole_model::time::Timestamp;
 use longpole_model::{Frame, LocationId, SpanId, SpanLabel, TraceId};
 
+use super::labels::{LabelSets, RawLabel};
 use super::parts::{
     self, Budget, ENTRY_BYTES, Function, LocationParts, MappedAt, Mappings, each, frames, list, message, number, two_numbers,
 };
 use super::{Numbers, Profile, ProfileSample, ValueType};
 use crate::error::{DecodeError, Problem};
-use crate::limits::PROFILE_TYPES_MAX;
+use crate::limits::{LABELS_MAX, PROFILE_TYPES_MAX};
 use crate::protobuf::{Field, Reader, Value};
 
 /// Bytes of length before a message, where there are several.
@@ -113,7 +114,8 @@ impl<'a> Iterator for Parts<'a> {
 /// Reads all messages of a file.
 pub(super) fn decode(bytes: &[u8], memory_bytes_max: u64) -> Result<Profile, DecodeError> {
     let budget = Budget::new(memory_bytes_max);
-    let mut out = Out { profile: Profile::default(), numbers: Numbers::default(), periods: Vec::new(), budget };
+    let (profile, numbers, label_sets) = (Profile::default(), Numbers::default(), LabelSets::default());
+    let mut out = Out { profile, numbers, label_sets, periods: Vec::new(), budget };
     if is_message(bytes) || bytes.first() != Some(&0) {
         out.message(Reader::new(bytes).named("ProfilesData")).map_err(of_version)?;
     } else {
@@ -156,6 +158,7 @@ fn of_version(error: DecodeError) -> DecodeError {
 struct Out {
     profile: Profile,
     numbers: Numbers,
+    label_sets: LabelSets,
     /// The period of each type, with the type that it counts.
     periods: Vec<Option<(ValueType, i64)>>,
     budget: Budget,
@@ -173,6 +176,8 @@ struct Dictionary<'a> {
     known_mappings: HashMap<u64, MappedAt>,
     known_locations: HashMap<u64, LocationId>,
     known_stacks: HashMap<u64, u32>,
+    /// Label sets of the profile under way, by the attributes of their samples.
+    known_sets: HashMap<Box<[u64]>, u32>,
     binaries: Mappings,
 }
 
@@ -204,11 +209,13 @@ impl Out {
     }
 
     fn resource<'a>(&mut self, at: Reader<'a>, tables: &mut Dictionary<'a>) -> Result<(), DecodeError> {
-        let mut said = Said::default();
+        let (mut said, mut labels) = (Said::default(), TextLabels::default());
         each(at, |reader, it| match it.number {
             1 => each(message(reader, it, "Resource")?, |reader, it| {
                 if it.number == 1 {
-                    said.take(&tables.key_value(message(reader, it, "KeyValue")?)?);
+                    let attribute = tables.key_value(message(reader, it, "KeyValue")?)?;
+                    said.take(&attribute);
+                    labels.take(&attribute);
                 }
                 Ok(())
             }),
@@ -216,14 +223,21 @@ impl Out {
         })?;
         each(at, |reader, it| match it.number {
             2 => each(message(reader, it, "ScopeProfiles")?, |reader, it| match it.number {
-                2 => self.profile(message(reader, it, "Profile")?, said, tables),
+                2 => self.profile(message(reader, it, "Profile")?, said, &labels, tables),
                 _ => Ok(()),
             }),
             _ => Ok(()),
         })
     }
 
-    fn profile<'a>(&mut self, at: Reader<'a>, mut said: Said<'a>, tables: &mut Dictionary<'a>) -> Result<(), DecodeError> {
+    fn profile<'a>(
+        &mut self,
+        at: Reader<'a>,
+        mut said: Said<'a>,
+        of_resource: &TextLabels<'a>,
+        tables: &mut Dictionary<'a>,
+    ) -> Result<(), DecodeError> {
+        let mut labels = of_resource.clone();
         let (mut kind, mut period_type, mut period, mut start, mut duration) = (ValueType::default(), ValueType::default(), 0, 0, 0);
         each(at, |reader, it| {
             match it.number {
@@ -236,6 +250,7 @@ impl Out {
                     let mut attributes = Vec::new();
                     list(reader, it, &mut attributes)?;
                     said.take_all(&attributes, tables, at)?;
+                    labels.take_all(&attributes, tables, at)?;
                 }
                 _ => {}
             }
@@ -259,8 +274,11 @@ impl Out {
             };
             (profile.start, profile.duration_nanos) = (Some(first), last.nanos_since(first).unsigned_abs());
         }
+        // Sets of one profile share its labels, and those of another have others.
+        tables.known_sets.clear();
+        let of = Owner { place, said, labels: &labels };
         each(at, |reader, it| match it.number {
-            2 => self.sample(message(reader, it, "Sample")?, place, &said, tables),
+            2 => self.sample(message(reader, it, "Sample")?, &of, tables),
             _ => Ok(()),
         })
     }
@@ -278,7 +296,7 @@ impl Out {
         })
     }
 
-    fn sample<'a>(&mut self, at: Reader<'a>, place: usize, of_profile: &Said<'a>, tables: &mut Dictionary<'a>) -> Result<(), DecodeError> {
+    fn sample<'a>(&mut self, at: Reader<'a>, of: &Owner<'_, 'a>, tables: &mut Dictionary<'a>) -> Result<(), DecodeError> {
         let (mut stack, mut link, mut attributes, mut values, mut times) = (0, 0, Vec::new(), Vec::new(), Vec::new());
         each(at, |reader, it| {
             match it.number {
@@ -294,10 +312,11 @@ impl Out {
         if values.is_empty() && times.is_empty() || !values.is_empty() && !times.is_empty() && values.len() != times.len() {
             return Err(at.error_at(at.offset(), Problem::Missing { field: 4 }));
         }
-        let mut said = *of_profile;
+        let (mut said, place) = (of.said, of.place);
         said.take_all(&attributes, tables, at)?;
         said.tell(&mut self.profile, &mut self.budget, at)?;
         let span = tables.link(link, at)?;
+        let labels = self.label_set(&attributes, of, tables, at)?;
         let stack = self.stack(stack, at, tables)?;
         // One for each moment; without any, one for all.
         for observation in 0..values.len().max(times.len()) {
@@ -307,10 +326,31 @@ impl Out {
             let mut counted = vec![0; place + 1];
             counted[place] = values.get(observation).map_or(1, |value| value.cast_signed());
             let time = times.get(observation).map(|time| Timestamp::from_unix_nanos(*time));
-            let sample = ProfileSample { stack, values: counted, pid: said.pid, tid: said.tid, span: span.clone(), time };
+            let sample = ProfileSample { stack, values: counted, pid: said.pid, tid: said.tid, span: span.clone(), labels, time };
             self.profile.samples.push(sample);
         }
         Ok(())
+    }
+
+    /// The number of the labels that a sample with these attributes has, by its own words and those of its profile.
+    fn label_set<'a>(
+        &mut self,
+        attributes: &[u64],
+        of: &Owner<'_, 'a>,
+        tables: &mut Dictionary<'a>,
+        at: Reader<'_>,
+    ) -> Result<u32, DecodeError> {
+        if let Some(known) = tables.known_sets.get(attributes) {
+            return Ok(*known);
+        }
+        let mut labels = if self.label_sets.has_room() { of.labels.clone() } else { TextLabels::default() };
+        labels.take_all(attributes, tables, at)?;
+        self.profile.labels_cut += labels.left_out;
+        let set = self.label_sets.number(&mut self.profile, &mut self.budget, labels.list);
+        if let Some(set) = set.filter(|_| attributes.len() <= LABELS_MAX) {
+            tables.known_sets.insert(attributes.into(), set);
+        }
+        Ok(set.unwrap_or(0))
     }
 
     fn stack(&mut self, index: u64, at: Reader<'_>, tables: &mut Dictionary<'_>) -> Result<u32, DecodeError> {
@@ -334,7 +374,44 @@ impl Out {
     }
 }
 
-/// Whose a sample is.
+/// Whose a sample is, by its profile and its resource.
+struct Owner<'l, 'a> {
+    /// The place of the profile's type.
+    place: usize,
+    said: Said<'a>,
+    labels: &'l TextLabels<'a>,
+}
+
+/// Texts that are labels: those of attributes that say nothing of the process or thread. The name of the program is both.
+#[derive(Clone, Default)]
+struct TextLabels<'a> {
+    list: Vec<RawLabel<'a>>,
+    left_out: u64,
+}
+
+impl<'a> TextLabels<'a> {
+    fn take(&mut self, attribute: &Attribute<'a>) {
+        let (key, Some(text)) = (attribute.key, attribute.text) else { return };
+        if matches!(key, b"process.pid" | b"thread.id" | b"thread.name") {
+            return;
+        }
+        // Those of the resource, and of the profile or sample.
+        if self.list.len() < 2 * LABELS_MAX {
+            self.list.push((key, text));
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    fn take_all(&mut self, attributes: &[u64], tables: &Dictionary<'a>, at: Reader<'_>) -> Result<(), DecodeError> {
+        for index in attributes {
+            self.take(entry(&tables.attributes, "attribute_table", *index, at)?);
+        }
+        Ok(())
+    }
+}
+
+/// The process and thread of a sample.
 #[derive(Clone, Copy, Default)]
 struct Said<'a> {
     pid: u32,
@@ -405,6 +482,7 @@ impl<'a> Dictionary<'a> {
             known_mappings: HashMap::new(),
             known_locations: HashMap::new(),
             known_stacks: HashMap::new(),
+            known_sets: HashMap::new(),
             binaries: Mappings::new(),
         }
     }
@@ -421,6 +499,7 @@ impl<'a> Dictionary<'a> {
             known_mappings: HashMap::new(),
             known_locations: HashMap::new(),
             known_stacks: HashMap::new(),
+            known_sets: HashMap::new(),
             binaries: Mappings::new(),
         };
         let mut attributes = Vec::new();

@@ -118,6 +118,12 @@ impl Budget {
         self.memory_bytes <= self.memory_bytes_max
     }
 
+    /// Takes memory if there is enough, and else none: for what a profile can be without.
+    pub(super) fn has_left(&mut self, bytes: usize) -> bool {
+        let is_enough = self.memory_bytes.saturating_add(bytes as u64) <= self.memory_bytes_max;
+        is_enough && self.has(bytes)
+    }
+
     /// Takes memory.
     pub(super) fn hold(&mut self, bytes: usize, at: Reader<'_>) -> Result<(), DecodeError> {
         if self.has(bytes) {

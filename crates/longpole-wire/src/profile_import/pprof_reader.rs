@@ -13,13 +13,14 @@ use std::collections::HashMap;
 use longpole_model::time::Timestamp;
 use longpole_model::{Frame, LocationId, SpanId, SpanLabel, TraceId};
 
+use super::labels::LabelSets;
 use super::parts::{
     self, Budget, ENTRY_BYTES, FUNCTION_BYTES, Function, LocationParts, MAPPING_BYTES, MappedAt, Mappings, each, frames, list, message,
     number, two_numbers,
 };
 use super::{Numbers, Profile, ProfileSample, ValueType};
 use crate::error::{DecodeError, Problem};
-use crate::limits::{PROFILE_TYPES_MAX, TYPE_NAME_BYTES_MAX};
+use crate::limits::{LABELS_MAX, PROFILE_TYPES_MAX, TYPE_NAME_BYTES_MAX};
 use crate::protobuf::{Field, Reader, Value};
 
 /// Numbers of the fields of a profile.
@@ -63,6 +64,9 @@ struct Tables<'a> {
     functions: HashMap<u64, Function>,
     mappings: HashMap<u64, MappedAt>,
     locations: HashMap<u64, LocationId>,
+    label_sets: LabelSets,
+    /// Numbers of label sets by the numbers of their texts.
+    known_sets: HashMap<Vec<(u64, u64)>, u32>,
     binaries: Mappings,
     budget: Budget,
 }
@@ -122,7 +126,8 @@ pub(super) fn decode(bytes: &[u8], memory_bytes_max: u64) -> Result<Profile, Dec
 impl<'a> Tables<'a> {
     fn new(budget: Budget) -> Self {
         let (functions, mappings, locations) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Tables { texts: Vec::new(), functions, mappings, locations, binaries: Mappings::new(), budget }
+        let (label_sets, known_sets, binaries) = (LabelSets::default(), HashMap::new(), Mappings::new());
+        Tables { texts: Vec::new(), functions, mappings, locations, label_sets, known_sets, binaries, budget }
     }
 
     fn bytes(&self, index: u64, at: Reader<'_>) -> Result<&'a [u8], DecodeError> {
@@ -233,10 +238,33 @@ impl<'a> Tables<'a> {
         parts::inlined(numbers, at)?;
         let values = values.into_iter().map(u64::cast_signed).collect();
         let (pid, tid) = (labels.pid, labels.tid);
+        let set = self.label_set(std::mem::take(&mut labels.others), profile, at)?;
+        profile.labels_cut += labels.left_out;
         let name = labels.name.or(labels.endpoint).map(|name| self.budget.text(name, at)).transpose()?;
         let span = SpanLabel { name, ..labels.span() };
-        profile.samples.push(ProfileSample { stack, values, pid, tid, span, time: None });
+        profile.samples.push(ProfileSample { stack, values, pid, tid, span, labels: set, time: None });
         Ok(())
+    }
+
+    /// The number of a set of labels, by the numbers of their texts.
+    fn label_set(&mut self, labels: Vec<(u64, u64)>, profile: &mut Profile, at: Reader<'_>) -> Result<u32, DecodeError> {
+        if labels.is_empty() {
+            return Ok(0);
+        }
+        if let Some(known) = self.known_sets.get(&labels) {
+            return Ok(*known);
+        }
+        if !self.label_sets.has_room() {
+            profile.labels_cut += labels.len() as u64;
+            return Ok(0);
+        }
+        let raw: Result<Vec<_>, DecodeError> =
+            labels.iter().map(|(key, text)| Ok((self.bytes(*key, at)?, self.bytes(*text, at)?))).collect();
+        let set = self.label_sets.number(profile, &mut self.budget, raw?);
+        if let Some(set) = set {
+            self.known_sets.insert(labels, set);
+        }
+        Ok(set.unwrap_or(0))
     }
 
     /// Labels have no names that all agree on. These are those of Go's OpenTelemetry, Pyroscope's (`profile_id` is the id of a span) and
@@ -253,6 +281,7 @@ impl<'a> Tables<'a> {
             Ok(())
         })?;
         // Nothing is copied here: a sample may have a million labels, each of the longest text there is.
+        let numbers = (key, text);
         let (key, text) = (self.bytes(key, at)?, self.bytes(text, at)?);
         let short = if text.len() <= ID_BYTES_MAX { std::str::from_utf8(text).unwrap_or_default() } else { "" };
         let ids = || if text.is_empty() { SpanId::from_slice(&value.to_be_bytes()).into_iter().collect() } else { span_ids(short) };
@@ -267,7 +296,9 @@ impl<'a> Tables<'a> {
             b"pid" | b"process_id" => labels.pid = id(),
             b"tid" | b"thread_id" | b"thread id" => labels.tid = id(),
             b"trace_id" | b"trace id" | b"otel.trace_id" => labels.trace = short.parse().ok(),
-            _ => {}
+            // A label with a number, the size of what was allocated as a rule, is no label of a series.
+            _ if text.is_empty() => {}
+            _ => labels.keep(numbers),
         }
         Ok(())
     }
@@ -286,9 +317,22 @@ struct Labels<'a> {
     roots: Vec<SpanId>,
     name: Option<&'a [u8]>,
     endpoint: Option<&'a [u8]>,
+    /// The others, by the numbers of their texts.
+    others: Vec<(u64, u64)>,
+    /// Others that are more than the limit.
+    left_out: u64,
 }
 
 impl Labels<'_> {
+    /// Keeps a label that says nothing of a span, a process or a thread.
+    fn keep(&mut self, (key, text): (u64, u64)) {
+        match self.others.iter().position(|(known, _)| *known == key) {
+            Some(place) => self.others[place].1 = text,
+            None if self.others.len() < LABELS_MAX => self.others.push((key, text)),
+            None => self.left_out += 1,
+        }
+    }
+
     /// The labels of the innermost span; where it has none, of the outermost. Without its name.
     fn span(self) -> SpanLabel {
         let span_ids = [self.spans, self.profile, self.roots].into_iter().find(|ids| !ids.is_empty()).unwrap_or_default();

@@ -1,7 +1,10 @@
 use longpole_model::SpanId;
 
 use super::*;
-use crate::limits::{LOCATION_FRAMES_MAX, NAME_BYTES_MAX, TYPE_NAME_BYTES_MAX};
+use crate::limits::{
+    LABEL_NAME_BYTES_MAX, LABEL_VALUE_BYTES_MAX, LABELS_MAX, LOCATION_FRAMES_MAX, NAME_BYTES_MAX, PROFILE_LABEL_SETS_MAX,
+    TYPE_NAME_BYTES_MAX,
+};
 use crate::protobuf::{put_integer, put_message, put_set_bytes};
 
 fn folded(text: &str) -> Result<Profile, FileError> {
@@ -147,6 +150,83 @@ fn labels_name_spans_in_the_ways_of_other_profilers() {
     // What can be read in two ways is.
     assert_eq!(ids(&label(&[("span id", "1000000000000000")])), ["1000000000000000", "00038d7ea4c68000"]);
     assert_eq!(label(&[("span_id", "none"), ("trace_id", "x"), ("span_name", "")]), SpanLabel::default());
+}
+
+/// The labels of each sample: `a=1 b=2`.
+fn labels(profile: &Profile) -> Vec<String> {
+    let of = |sample: &ProfileSample| profile.labels(sample).iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
+    profile.samples.iter().map(|sample| of(sample).join(" ")).collect()
+}
+
+#[test]
+fn labels_that_name_no_span_process_or_thread_are_sets() {
+    let profile =
+        hostile(&[b"endpoint", b"/cart", b"span_id", b"00f067aa0ba902b7", b"tenant", b"a", b"bytes", b"/pay", b"endpoint"], |out| {
+            let mut sample = |labels: &[(u64, u64)]| {
+                put_message(out, 2, |out| {
+                    put_set_bytes(out, 2, &[10]);
+                    labels.iter().for_each(|(key, text)| numbers(out, 3, &[(1, *key), (2, *text)]));
+                    // With a number: the size of what was allocated.
+                    numbers(out, 3, &[(1, 9), (3, 4_096)]);
+                });
+            };
+            sample(&[(7, 8), (3, 4), (5, 6)]);
+            sample(&[(3, 4), (7, 8)]);
+            sample(&[]);
+            // The last of a name counts, also where the name is another text of the table.
+            sample(&[(3, 4), (3, 10)]);
+            sample(&[(3, 10), (11, 4)]);
+        })
+        .unwrap();
+    assert_eq!(labels(&profile), ["endpoint=/cart tenant=a", "endpoint=/cart tenant=a", "", "endpoint=/pay", "endpoint=/cart"]);
+    let sets: Vec<u32> = profile.samples.iter().map(|sample| sample.labels).collect();
+    assert_eq!((sets, profile.label_sets.len(), profile.labels_cut), (vec![1, 1, 0, 2, 3], 4, 0));
+    assert_eq!(profile.samples[0].span.span_ids.len(), 1);
+}
+
+#[test]
+fn labels_beyond_the_limits_are_counted() {
+    let mut texts: Vec<Vec<u8>> = (0..100).map(|number| format!("label{number:02}").into_bytes()).collect();
+    texts.extend([vec![b'n'; LABEL_NAME_BYTES_MAX + 1], vec![b'v'; LABEL_VALUE_BYTES_MAX + 1]]);
+    let texts: Vec<&[u8]> = texts.iter().map(|text| &text[..]).collect();
+    let profile = hostile(&texts, |out| {
+        put_message(out, 2, |out| {
+            put_set_bytes(out, 2, &[10]);
+            (3..103).for_each(|key| numbers(out, 3, &[(1, key), (2, 3)]));
+        });
+        put_message(out, 2, |out| {
+            put_set_bytes(out, 2, &[10]);
+            numbers(out, 3, &[(1, 103), (2, 3)]);
+            numbers(out, 3, &[(1, 3), (2, 104)]);
+        });
+    })
+    .unwrap();
+    let sizes: Vec<usize> = profile.samples.iter().map(|sample| profile.labels(sample).len()).collect();
+    assert_eq!((sizes, profile.labels_cut), (vec![LABELS_MAX, 1], 100 - LABELS_MAX as u64 + 2));
+    assert_eq!(profile.labels(&profile.samples[1])[0].1.len(), LABEL_VALUE_BYTES_MAX + "…".len());
+    // A name that is no text is none.
+    let profile = hostile(&[b"\xff", b"a", b"\xfe"], |out| {
+        put_message(out, 2, |out| {
+            put_set_bytes(out, 2, &[10]);
+            [(3, 3), (5, 3), (4, 3)].iter().for_each(|(key, text)| numbers(out, 3, &[(1, *key), (2, *text)]));
+        });
+    })
+    .unwrap();
+    assert_eq!((labels(&profile), profile.labels_cut), (vec!["a=\u{fffd}".to_owned()], 2));
+
+    // Each sample with another set: those behind the limit have none.
+    let ids: Vec<Vec<u8>> = (0..=PROFILE_LABEL_SETS_MAX).map(|id| id.to_string().into_bytes()).collect();
+    let texts: Vec<&[u8]> = [&b"request"[..]].into_iter().chain(ids.iter().map(|id| &id[..])).collect();
+    let profile = hostile(&texts, |out| {
+        for id in 0..=u64::from(PROFILE_LABEL_SETS_MAX) {
+            put_message(out, 2, |out| {
+                put_set_bytes(out, 2, &[10]);
+                numbers(out, 3, &[(1, 3), (2, 4 + id)]);
+            });
+        }
+    })
+    .unwrap();
+    assert_eq!((profile.label_sets.len(), profile.labels_cut), (1 + PROFILE_LABEL_SETS_MAX as usize, 1));
 }
 
 #[test]
@@ -324,6 +404,63 @@ fn profiles_of_otlp_have_their_moments_and_their_spans() {
     assert_eq!(profile.samples[2].values, [0, 5_000]);
     assert_eq!(profile.names.into_iter().collect::<Vec<_>>(), [((7, 8), "main".to_owned())]);
     assert_eq!(decode(&framed[..], ProfileFormat::Otlp, u64::MAX).unwrap().samples.len(), 6);
+}
+
+#[test]
+fn texts_of_the_resource_the_profile_and_the_sample_are_labels() {
+    let mut out = Vec::new();
+    let text = |out: &mut Vec<u8>, key: &[u8], value: &[u8]| {
+        put_message(out, 1, |out| {
+            put_set_bytes(out, 1, key);
+            put_message(out, 2, |out| put_set_bytes(out, 1, value));
+        });
+    };
+    put_message(&mut out, 1, |out| {
+        put_message(out, 1, |out| {
+            text(out, b"service.name", b"cart");
+            text(out, b"env", b"of the resource");
+            put_message(out, 1, |out| {
+                put_set_bytes(out, 1, b"process.pid");
+                put_message(out, 2, |out| put_integer(out, 3, 7));
+            });
+        });
+        put_message(out, 2, |out| {
+            for of_profile in [&[1][..], &[]] {
+                put_message(out, 2, |out| {
+                    numbers(out, 1, &[(1, 1), (2, 2)]);
+                    put_set_bytes(out, 11, of_profile);
+                    for of_sample in [&[2, 3][..], &[], &[2]] {
+                        put_message(out, 2, |out| {
+                            put_set_bytes(out, 2, of_sample);
+                            put_integer(out, 4, 10);
+                        });
+                    }
+                });
+            }
+        });
+    });
+    put_message(&mut out, 2, |out| {
+        let texts = ["", "cpu", "nanoseconds", "env", "prod", "endpoint", "/pay", "thread.name", "main"];
+        texts.iter().for_each(|text| put_set_bytes(out, 5, text.as_bytes()));
+        put_message(out, 6, |_| ());
+        for key in [3, 5, 7] {
+            put_message(out, 6, |out| {
+                put_integer(out, 1, key);
+                numbers(out, 2, &[(8, key + 1)]);
+            });
+        }
+    });
+    let profile = decode(&out[..], ProfileFormat::Otlp, u64::MAX).unwrap();
+    let expected = [
+        "endpoint=/pay env=prod service.name=cart",
+        "env=prod service.name=cart",
+        "endpoint=/pay env=prod service.name=cart",
+        "endpoint=/pay env=of the resource service.name=cart",
+        "env=of the resource service.name=cart",
+        "endpoint=/pay env=of the resource service.name=cart",
+    ];
+    assert_eq!(labels(&profile), expected);
+    assert_eq!((profile.label_sets.len(), profile.labels_cut), (5, 0));
 }
 
 #[test]

@@ -123,6 +123,8 @@ pub(crate) fn profile(bytes: &[u8]) {
         assert!(profile.samples.iter().all(|sample| (sample.stack as usize) < profile.stacks.len()));
         assert!(profile.stacks.iter().flat_map(|stack| &stack.locations).all(|id| (id.0 as usize) < profile.locations.len()));
         assert!(profile.locations.iter().all(|location| !location.frames.is_empty()));
+        assert!(profile.samples.iter().all(|sample| sample.labels == 0 || (sample.labels as usize) < profile.label_sets.len()));
+        assert!(profile.label_sets.iter().all(|set| set.is_sorted_by(|a, b| a.0 < b.0)));
     }
 }
 
