@@ -99,8 +99,10 @@ pub struct Profile {
     pub types: Vec<ValueType>,
     /// The one that its maker would show first.
     pub default_type: Option<usize>,
-    /// What was counted between two samples, and how much of it.
+    /// What was counted between two samples, and how much of it: of the first type, if each has another.
     pub period: Option<(ValueType, i64)>,
+    /// The same of each type, if the format says it of each: OpenTelemetry's.
+    pub periods: Vec<Option<(ValueType, i64)>>,
     /// When it began, where it says so.
     pub start: Option<Timestamp>,
     /// How long it took, 0 where it does not say.
@@ -124,6 +126,11 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// What was counted between two samples of a type, by its place, and how much of it.
+    pub fn period_of(&self, place: usize) -> Option<&(ValueType, i64)> {
+        self.periods.get(place).unwrap_or(&self.period).as_ref()
+    }
+
     /// The labels of a sample.
     pub fn labels(&self, sample: &ProfileSample) -> &[(Text, Text)] {
         self.label_sets.get(sample.labels as usize).map_or(&[], |set| set)

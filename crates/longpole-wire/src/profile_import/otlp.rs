@@ -115,7 +115,7 @@ impl<'a> Iterator for Parts<'a> {
 pub(super) fn decode(bytes: &[u8], memory_bytes_max: u64) -> Result<Profile, DecodeError> {
     let budget = Budget::new(memory_bytes_max);
     let (profile, numbers, label_sets) = (Profile::default(), Numbers::default(), LabelSets::default());
-    let mut out = Out { profile, numbers, label_sets, periods: Vec::new(), budget };
+    let mut out = Out { profile, numbers, label_sets, budget };
     if is_message(bytes) || bytes.first() != Some(&0) {
         out.message(Reader::new(bytes).named("ProfilesData")).map_err(of_version)?;
     } else {
@@ -159,8 +159,6 @@ struct Out {
     profile: Profile,
     numbers: Numbers,
     label_sets: LabelSets,
-    /// The period of each type, with the type that it counts.
-    periods: Vec<Option<(ValueType, i64)>>,
     budget: Budget,
 }
 
@@ -285,13 +283,13 @@ impl Out {
 
     /// The place of a type; one with another period is another one.
     fn place_of(&mut self, kind: ValueType, period: Option<(ValueType, i64)>) -> usize {
-        let known = self.profile.types.iter().zip(&self.periods).position(|(known, of)| *known == kind && *of == period);
+        let known = self.profile.types.iter().zip(&self.profile.periods).position(|(known, of)| *known == kind && *of == period);
         known.unwrap_or_else(|| {
             if self.profile.types.is_empty() {
                 self.profile.period = period.clone();
             }
             self.profile.types.push(kind);
-            self.periods.push(period);
+            self.profile.periods.push(period);
             self.profile.types.len() - 1
         })
     }

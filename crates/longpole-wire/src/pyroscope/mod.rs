@@ -2,12 +2,14 @@
 //!
 //! ```text
 //! POST /push.v1.PusherService/Push       ─► push             pprof with the labels of its series
+//! profile_type   process_cpu:cpu:nanoseconds:cpu:nanoseconds        what a number is, and how numbers of it are added up
 //! ```
 //!
 //! Field numbers are those of Pyroscope's public `api` folder (`push/v1/push.proto`, `types/v1/types.proto`, `querier/v1/querier.proto`), as of
 //! August 2026.
 
 mod codec;
+pub mod profile_type;
 pub mod push;
 
 pub use codec::Codec;
