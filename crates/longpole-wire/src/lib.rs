@@ -22,7 +22,7 @@
 //! | code as pprof, Firefox Profiler's, speedscope's, folded stacks | | [`profile_export::pprof`], [`profile_export::firefox`], [`profile_export::speedscope`], [`profile_export::folded`] |
 //! | `perf.data` | [`perf_data::PerfData`] | |
 //! | pprof, folded stacks | [`profile_import::decode`] | [`profile_export::pprof_builder::PprofBuilder`], of wall time |
-//! | profiles that Pyroscope's SDKs and agents push | [`pyroscope::push`] | [`pyroscope::push::response`] |
+//! | profiles that Pyroscope's SDKs and agents push | [`pyroscope::push`], [`pyroscope::ingest`] | [`pyroscope::push::response`] |
 //! | files of any of these | [`file::identify`], [`file::decode`] | |
 //! | Pulumi's engine events | [`pulumi_event::parse`] | |
 //! | W3C `traceparent` | [`traceparent`] | the same |

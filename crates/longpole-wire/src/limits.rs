@@ -134,6 +134,11 @@ pub const PROFILE_VALUES_MAX: u32 = 1 << 24;
 /// take 100 GB.
 pub const PROFILE_NAME_BYTES_MAX: u32 = 256 << 20;
 
+/// Bytes of all stacks of a profile in a format that writes them as paths in a tree, when each is written out: 256 MiB, and of a short file what a
+/// compressed one of its size may hold ([`expanded_bytes_max`]). Ten seconds of a Python program with 1,000 stacks of 50 functions have 2 MB; a file of
+/// 50 KB may have a stack of each length up to 16,000, which takes seconds to walk.
+pub const PROFILE_PATHS_BYTES_MAX: u64 = 256 << 20;
+
 /// Labels of one sample of a profile: 64. Pyroscope takes 30 of a series, and the detectors of OpenTelemetry set about 60 attributes of a resource.
 pub const LABELS_MAX: usize = 64;
 
@@ -149,6 +154,10 @@ pub const PROFILE_LABEL_SETS_MAX: u32 = 1 << 17;
 
 /// Bytes of all label sets of a profile, those that come again under other numbers included: 64 MiB.
 pub const PROFILE_LABEL_BYTES_MAX: usize = 64 << 20;
+
+/// Bytes of the name of an application with its labels, in the address of a request: 64 KiB, where 64 labels of 2 KiB have 128 and servers take addresses
+/// of 8.
+pub const APP_NAME_BYTES_MAX: usize = 64 << 10;
 
 /// The maxima of a decoder that a caller may set lower, in tests above all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -68,6 +68,18 @@ pub(super) fn is_one(first_bytes: &[u8]) -> bool {
 }
 
 pub(super) fn decode(bytes: &[u8], memory_bytes_max: u64) -> Result<Profile, FileError> {
+    decode_by(parse, bytes, memory_bytes_max)
+}
+
+/// The same of lines without a number: a stack on each, once for each sample.
+pub(crate) fn decode_lines(bytes: &[u8], memory_bytes_max: u64) -> Result<Profile, FileError> {
+    decode_by(|line| Some((line, Number::Whole(1))), bytes, memory_bytes_max)
+}
+
+/// Reads a line: a stack and its number, or `None`.
+type ParseLine = fn(&[u8]) -> Option<(&[u8], Number)>;
+
+fn decode_by(parse: ParseLine, bytes: &[u8], memory_bytes_max: u64) -> Result<Profile, FileError> {
     let mut budget = Budget::new(memory_bytes_max);
     let mut samples = Vec::new();
     for (number, line, offset) in lines(bytes) {

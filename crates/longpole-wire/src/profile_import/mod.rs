@@ -6,11 +6,14 @@
 //!
 //! Which of the values stands for time is not decided here.
 
-mod folded;
+pub(crate) mod folded;
 mod labels;
+mod named_stacks;
 mod otlp;
 mod parts;
 mod pprof_reader;
+pub(crate) mod speedscope;
+pub(crate) mod tree;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;

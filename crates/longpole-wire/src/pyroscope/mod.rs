@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! POST /push.v1.PusherService/Push       ─► push             pprof with the labels of its series
+//! POST /ingest?name=cart.cpu{env=prod}   ─► ingest           pprof, folded stacks, lines, trie, tree, speedscope
 //! profile_type   process_cpu:cpu:nanoseconds:cpu:nanoseconds        what a number is, and how numbers of it are added up
 //! ```
 //!
@@ -9,7 +10,11 @@
 //! August 2026.
 
 mod codec;
+pub mod ingest;
 pub mod profile_type;
 pub mod push;
+mod syntax_error;
+pub mod time;
 
 pub use codec::Codec;
+pub use syntax_error::SyntaxError;
