@@ -159,6 +159,12 @@ pub const PROFILE_LABEL_BYTES_MAX: usize = 64 << 20;
 /// of 8.
 pub const APP_NAME_BYTES_MAX: usize = 64 << 10;
 
+/// Bytes of a selector of series: 64 KiB. A regular expression with 1,000 names of pods has 40.
+pub const SELECTOR_BYTES_MAX: usize = 64 << 10;
+
+/// Matchers of a selector: 128, twice as many as a series has labels. The server compares each of them with each series.
+pub const MATCHERS_MAX: usize = 128;
+
 /// The maxima of a decoder that a caller may set lower, in tests above all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
