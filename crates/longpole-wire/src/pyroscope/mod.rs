@@ -13,6 +13,7 @@ mod codec;
 pub mod ingest;
 pub mod profile_type;
 pub mod push;
+pub mod querier;
 pub mod selector;
 mod syntax_error;
 pub mod time;
