@@ -23,7 +23,7 @@
 //! | `perf.data` | [`perf_data::PerfData`] | |
 //! | pprof, folded stacks | [`profile_import::decode`] | [`profile_export::pprof_builder::PprofBuilder`], of wall time |
 //! | profiles that Pyroscope's SDKs and agents push | [`pyroscope::push`], [`pyroscope::ingest`] | [`pyroscope::push::response`] |
-//! | queries of profiles, selectors, flame graphs | [`pyroscope::querier`], [`pyroscope::selector`] | the same |
+//! | queries of profiles, selectors, flame graphs | [`pyroscope::querier`], [`pyroscope::render`], [`pyroscope::selector`] | the same |
 //! | files of any of these | [`file::identify`], [`file::decode`] | |
 //! | Pulumi's engine events | [`pulumi_event::parse`] | |
 //! | W3C `traceparent` | [`traceparent`] | the same |

@@ -14,6 +14,7 @@ pub mod ingest;
 pub mod profile_type;
 pub mod push;
 pub mod querier;
+pub mod render;
 pub mod selector;
 mod syntax_error;
 pub mod time;
