@@ -165,6 +165,12 @@ pub const SELECTOR_BYTES_MAX: usize = 64 << 10;
 /// Matchers of a selector: 128, twice as many as a series has labels. The server compares each of them with each series.
 pub const MATCHERS_MAX: usize = 128;
 
+/// Classes inside each other in a recording of Java's flight recorder. Those of the JDK nest two deep.
+pub const JFR_NESTING_MAX: u32 = 8;
+
+/// Fields of one such class: 1,024. The largest event of the JDK has some 40.
+pub const JFR_CLASS_FIELDS_MAX: usize = 1_024;
+
 /// The maxima of a decoder that a caller may set lower, in tests above all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {

@@ -7,6 +7,7 @@
 //! Which of the values stands for time is not decided here.
 
 pub(crate) mod folded;
+pub(crate) mod jfr;
 mod labels;
 mod named_stacks;
 mod otlp;

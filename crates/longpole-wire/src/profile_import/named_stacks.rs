@@ -36,6 +36,11 @@ impl NamedStacks {
         NamedStacks { profile, numbers, known, stack, runtime, budget, path_bytes: 0, path_bytes_max, name_bytes: 0 }
     }
 
+    /// The same, of functions of this runtime.
+    pub(super) fn of_runtime(self, runtime: Runtime) -> Self {
+        NamedStacks { runtime, ..self }
+    }
+
     /// Counts a name that was put together, by its bytes.
     pub(super) fn count_name(&mut self, bytes: usize) -> Result<(), &'static str> {
         self.name_bytes = self.name_bytes.saturating_add(bytes as u64);

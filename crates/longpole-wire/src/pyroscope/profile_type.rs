@@ -215,6 +215,10 @@ const SAMPLE_RATE: u32 = 100;
 pub fn of_ingest(said: &IngestUnits<'_>, profile: &Profile) -> Vec<SeriesType> {
     let wanted = said.suffix.or_else(|| suffix_of_units(said));
     let of = |kind: &ValueType| {
+        // A recording of Java says what each of its types is.
+        if let Some((_, parts)) = SUFFIXES.iter().find(|(suffix, parts)| *suffix == kind.name && parts[2] == kind.unit) {
+            return SeriesType::of(*parts);
+        }
         let suffix = match kind.unit.as_str() {
             // speedscope names its unit.
             "nanoseconds" => wanted.filter(|suffix| unit_of(suffix) == "nanoseconds").unwrap_or("cpu"),
@@ -346,6 +350,20 @@ mod tests {
         assert_eq!(of("cart", Some("objects"), 0, true), expected("cart", "memory:inuse_objects:count:space:bytes", 1));
         assert_eq!(of("cart", Some("lock_nanoseconds"), 0, false), expected("cart", "mutex:delay:nanoseconds:contentions:count", 1));
         assert_eq!((split_app_name(".cpu"), split_app_name("cpu")), ((".cpu", None), ("cpu", None)));
+    }
+
+    #[test]
+    fn a_recording_of_java_says_its_types() {
+        let jfr =
+            profile(&[("cpu", "nanoseconds"), ("mutex_count", "count"), ("mutex_duration", "nanoseconds"), ("wall", "nanoseconds")], None);
+        let said = IngestUnits { suffix: Some("cpu"), sample_rate: 100, ..IngestUnits::default() };
+        let expected = [
+            "process_cpu:cpu:nanoseconds:cpu:nanoseconds",
+            "mutex:contentions:count:contentions:count",
+            "mutex:delay:nanoseconds:contentions:count",
+            "wall:wall:nanoseconds:wall:nanoseconds",
+        ];
+        assert_eq!(names(of_ingest(&said, &jfr)), expected.map(|name| (name.to_owned(), 1)));
     }
 
     #[test]

@@ -194,7 +194,7 @@ pub fn decode(bytes: &[u8], format: IngestFormat, memory_bytes_max: u64) -> Resu
         IngestFormat::Trie => profile_import::tree::decode(bytes, TreeKind::Trie, memory_bytes_max),
         IngestFormat::Tree => profile_import::tree::decode(bytes, TreeKind::Tree, memory_bytes_max),
         IngestFormat::Speedscope => profile_import::speedscope::decode(bytes, memory_bytes_max),
-        IngestFormat::Jfr => Err(FileError::Broken { problem: "longpole does not read JFR", format: "JFR", offset: 0 }),
+        IngestFormat::Jfr => profile_import::jfr::decode(bytes, memory_bytes_max),
     }
 }
 
