@@ -65,6 +65,9 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("pprof", pprof),
     ("pulumi_event", pulumi_event),
     ("pulumi_payload", pulumi_payload),
+    ("pyroscope_ingest", pyroscope_ingest),
+    ("pyroscope_push", pyroscope_push),
+    ("pyroscope_querier", pyroscope_querier),
     ("python_memory", python_memory),
     #[cfg(feature = "capture")]
     ("span_journal", span_journal),
@@ -180,6 +183,21 @@ pub fn pulumi_event(bytes: &[u8]) {
 /// Payload logs of Pulumi: only URNs and tokens come out.
 pub fn pulumi_payload(bytes: &[u8]) {
     doors::pulumi_payload(bytes);
+}
+
+/// Profiles in the formats of Pyroscope's SDKs, and the names of applications in their addresses.
+pub fn pyroscope_ingest(bytes: &[u8]) {
+    doors::pyroscope_ingest(bytes);
+}
+
+/// Pyroscope's pushes, in both encodings.
+pub fn pyroscope_push(bytes: &[u8]) {
+    doors::pyroscope_push(bytes);
+}
+
+/// Queries of Pyroscope's API, in both encodings, with selectors and times.
+pub fn pyroscope_querier(bytes: &[u8]) {
+    doors::pyroscope_querier(bytes);
 }
 
 /// The memory of a Python interpreter, which changes while it is read.

@@ -30,7 +30,7 @@ macro_rules! replayed {
 
 replayed! {
     appdash_file appdash_frames elf_dwarf files jaeger jaeger_agent jaeger_post_spans jaeger_thrift jitdump kernel_symbols otel_context otlp_json otlp_logs otlp_traces perf_data perf_map
-    perf_records pprof pulumi_event pulumi_payload python_memory span_journal traceparent wal whole_way zipkin_json zipkin_protobuf
+    perf_records pprof pulumi_event pulumi_payload pyroscope_ingest pyroscope_push pyroscope_querier python_memory span_journal traceparent wal whole_way zipkin_json zipkin_protobuf
     zipkin_thrift
 }
 

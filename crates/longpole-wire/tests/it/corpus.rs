@@ -96,6 +96,13 @@ fn profiles() {
 }
 
 #[test]
+fn pyroscope() {
+    replay("pyroscope_push", doors::pyroscope_push);
+    replay("pyroscope_ingest", doors::pyroscope_ingest);
+    replay("pyroscope_querier", doors::pyroscope_querier);
+}
+
+#[test]
 fn files() {
     replay("files", doors::any_file);
 }

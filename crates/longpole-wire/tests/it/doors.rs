@@ -15,6 +15,9 @@ use longpole_wire::otlp::{self, Encoding};
 use longpole_wire::perf_data::{self, PerfData};
 use longpole_wire::profile_export::{self, ProfileExport};
 use longpole_wire::profile_import::{self, ProfileFormat};
+use longpole_wire::pyroscope::ingest::{self, IngestFormat};
+use longpole_wire::pyroscope::querier::{self, QuerierMethod};
+use longpole_wire::pyroscope::{self, Codec, push, selector};
 use longpole_wire::{DecodeError, FileError, Limits, appdash, chrome_trace, jaeger, pulumi_event, pulumi_payload, zipkin};
 
 /// A body in each encoding: taken whole or not at all, and what was taken comes back by every format.
@@ -126,6 +129,57 @@ pub(crate) fn profile(bytes: &[u8]) {
         assert!(profile.samples.iter().all(|sample| sample.labels == 0 || (sample.labels as usize) < profile.label_sets.len()));
         assert!(profile.label_sets.iter().all(|set| set.is_sorted_by(|a, b| a.0 < b.0)));
     }
+}
+
+/// A profile in each format of `/ingest`, and the texts of its address.
+pub(crate) fn pyroscope_ingest(bytes: &[u8]) {
+    for format in [
+        IngestFormat::Pprof,
+        IngestFormat::Folded,
+        IngestFormat::Lines,
+        IngestFormat::Trie,
+        IngestFormat::Tree,
+        IngestFormat::Speedscope,
+        IngestFormat::Jfr,
+    ] {
+        let Ok(profile) = ingest::decode(bytes, format, 64 << 20) else { continue };
+        assert!(profile.samples.iter().all(|sample| sample.values.len() == profile.types.len()));
+        assert!(profile.samples.iter().all(|sample| (sample.stack as usize) < profile.stacks.len()));
+        assert!(profile.stacks.iter().flat_map(|stack| &stack.locations).all(|id| (id.0 as usize) < profile.locations.len()));
+        assert!(profile.samples.iter().all(|sample| sample.labels == 0 || (sample.labels as usize) < profile.label_sets.len()));
+    }
+    let _ = ingest::sample_type_config(bytes);
+    let text = String::from_utf8_lossy(bytes);
+    if let Ok((app, labels)) = ingest::app_name(&text) {
+        assert!(!app.is_empty() && labels.iter().all(|(name, _)| !name.is_empty()));
+    }
+}
+
+/// A push in both encodings.
+pub(crate) fn pyroscope_push(bytes: &[u8]) {
+    for codec in [Codec::Protobuf, Codec::Json] {
+        if let Ok(series) = push::decode(bytes, codec) {
+            let raw: usize = series.iter().flat_map(|series| &series.profiles).map(|profile| profile.bytes.len()).sum();
+            assert!(raw <= bytes.len());
+        }
+    }
+}
+
+/// The request of each method in both encodings; and a selector, a query and a time.
+pub(crate) fn pyroscope_querier(bytes: &[u8]) {
+    for codec in [Codec::Protobuf, Codec::Json] {
+        for method in QuerierMethod::ALL {
+            let _ = querier::decode(method, bytes, codec);
+        }
+        let _ = querier::decode_diff(bytes, codec);
+    }
+    let _ = querier::pprof(bytes.to_vec(), Codec::Json).map(|json| {
+        let json: Result<serde::de::IgnoredAny, _> = serde_json::from_slice(&json);
+        assert!(json.is_ok(), "a profile is json");
+    });
+    let text = String::from_utf8_lossy(bytes);
+    let _ = (selector::parse(&text), selector::parse_query(&text));
+    let _ = pyroscope::time::relative(&text, longpole_model::time::Timestamp(0));
 }
 
 /// A file of whatever it seems to be.
