@@ -120,7 +120,7 @@ fn nanos(nanos: u64) -> i64 {
     i64::try_from(nanos).unwrap_or(i64::MAX)
 }
 
-fn labels(export: &ProfileExport<'_>, track: &Track<'_>, key: &Key<'_>) -> Vec<Label> {
+fn labels(export: &ProfileExport<'_>, track: &Track<'_>, key: &Key<'_>) -> Vec<Label<'static>> {
     let mut labels = Vec::new();
     let mut text = |key: &'static str, value: String| {
         if !value.is_empty() {
@@ -162,7 +162,7 @@ struct Places {
 
 impl Places {
     /// With every binary that a stack stands in; readers take the first for the program, so that of the command stands first.
-    fn of(export: &ProfileExport<'_>, profile: &mut PprofBuilder) -> Self {
+    fn of(export: &ProfileExport<'_>, profile: &mut PprofBuilder<'_>) -> Self {
         let recording = export.recording;
         let mut knows: HashMap<MappingId, [bool; 4]> = HashMap::new();
         let mut is_used = vec![false; recording.stacks.len()];
@@ -198,7 +198,7 @@ impl Places {
         places
     }
 
-    fn location(&mut self, profile: &mut PprofBuilder, location: &Location) -> u64 {
+    fn location(&mut self, profile: &mut PprofBuilder<'_>, location: &Location) -> u64 {
         if let Some(number) = self.locations.get(&location.id) {
             return *number;
         }
@@ -218,7 +218,7 @@ impl Places {
         number
     }
 
-    fn no_stack(&mut self, profile: &mut PprofBuilder) -> u64 {
+    fn no_stack(&mut self, profile: &mut PprofBuilder<'_>) -> u64 {
         *self.no_stack.get_or_insert_with(|| {
             let lines = vec![(profile.function(NO_STACK, ""), 0)];
             profile.location(pprof_builder::Location { lines, ..Default::default() })

@@ -14,15 +14,15 @@ use longpole_model::time::Timestamp;
 
 use crate::protobuf::{put_integer, put_message, put_set_bytes, put_set_integer};
 
-/// A profile under construction.
+/// A profile under construction. Its types and the names of labels are texts of the caller.
 #[derive(Debug, Default)]
-pub struct PprofBuilder {
+pub struct PprofBuilder<'t> {
     /// Type and unit of each value of a sample.
-    pub sample_types: Vec<(&'static str, &'static str)>,
+    pub sample_types: Vec<(&'t str, &'t str)>,
     /// The type to show first; the last one where it is empty.
-    pub sample_type_default: &'static str,
+    pub sample_type_default: &'t str,
     /// What is counted between two samples: type, unit, how many.
-    pub period: (&'static str, &'static str, i64),
+    pub period: (&'t str, &'t str, i64),
     /// When it began.
     pub start: Timestamp,
     /// How long it is.
@@ -33,7 +33,7 @@ pub struct PprofBuilder {
     functions: Vec<(String, String)>,
     function_numbers: HashMap<(String, String), u64>,
     locations: Vec<Location>,
-    samples: Vec<PprofSample>,
+    samples: Vec<PprofSample<'t>>,
 }
 
 /// A binary.
@@ -60,9 +60,9 @@ pub struct Location {
 
 /// A label of a sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Label {
+pub struct Label<'t> {
     /// What.
-    pub key: &'static str,
+    pub key: &'t str,
     /// Its value.
     pub value: LabelValue,
 }
@@ -77,17 +77,17 @@ pub enum LabelValue {
 }
 
 #[derive(Debug)]
-struct PprofSample {
+struct PprofSample<'t> {
     /// Numbers of locations, leaf first.
     stack: Vec<u64>,
     values: Vec<i64>,
-    labels: Vec<Label>,
+    labels: Vec<Label<'t>>,
 }
 
 /// An address range that spans all addresses: readers take them as already adjusted to the file.
 const WHOLE_RANGE: u64 = u64::MAX;
 
-impl PprofBuilder {
+impl<'t> PprofBuilder<'t> {
     /// The number of a new mapping.
     pub fn mapping(&mut self, mapping: Mapping) -> u64 {
         self.mappings.push(mapping);
@@ -113,7 +113,7 @@ impl PprofBuilder {
     }
 
     /// Adds a sample: numbers of locations, leaf first, and a value for each of the types.
-    pub fn sample(&mut self, stack: Vec<u64>, values: Vec<i64>, labels: Vec<Label>) {
+    pub fn sample(&mut self, stack: Vec<u64>, values: Vec<i64>, labels: Vec<Label<'t>>) {
         self.samples.push(PprofSample { stack, values, labels });
     }
 
@@ -167,7 +167,7 @@ fn put_type(out: &mut Vec<u8>, name: u64, unit: u64) {
     put_integer(out, 2, unit);
 }
 
-fn put_sample(out: &mut Vec<u8>, sample: &PprofSample, texts: &mut Texts) {
+fn put_sample(out: &mut Vec<u8>, sample: &PprofSample<'_>, texts: &mut Texts) {
     for location in &sample.stack {
         put_integer(out, 1, *location);
     }

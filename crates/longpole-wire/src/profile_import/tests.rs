@@ -185,6 +185,22 @@ fn labels_that_name_no_span_process_or_thread_are_sets() {
 }
 
 #[test]
+fn a_profile_that_was_built_comes_back_with_its_labels() {
+    use crate::profile_export::pprof_builder::{Label, LabelValue, Location, PprofBuilder};
+    // Types and names that are known only when the program runs.
+    let (kind, unit, key) = ("alloc_space".to_owned(), "bytes".to_owned(), "endpoint".to_owned());
+    let mut builder = PprofBuilder::default();
+    builder.sample_types = vec![(&kind, &unit)];
+    builder.period = (&kind, &unit, 7);
+    let function = builder.function("main", "main.go");
+    let main = builder.location(Location { lines: vec![(function, 3)], ..Location::default() });
+    builder.sample(vec![main], vec![5], vec![Label { key: &key, value: LabelValue::Text("/cart".to_owned()) }]);
+    let profile = decode(&builder.encode(), ProfileFormat::Pprof, u64::MAX).unwrap();
+    assert_eq!((stacks(&profile), labels(&profile)), (vec!["main 5".to_owned()], vec!["endpoint=/cart".to_owned()]));
+    assert_eq!(profile.period_of(0).map(|(kind, each)| (kind.to_string(), *each)), Some(("alloc_space/bytes".to_owned(), 7)));
+}
+
+#[test]
 fn labels_beyond_the_limits_are_counted() {
     let mut texts: Vec<Vec<u8>> = (0..100).map(|number| format!("label{number:02}").into_bytes()).collect();
     texts.extend([vec![b'n'; LABEL_NAME_BYTES_MAX + 1], vec![b'v'; LABEL_VALUE_BYTES_MAX + 1]]);
