@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use longpole_model::stack::{LocationKind, Runtime};
 use longpole_model::{Frame, LocationId, Text};
 
+use super::labels::{LabelSets, RawLabel};
 use super::parts::{self, Budget, LOCATION_BYTES, SAMPLE_BYTES};
 use super::{Numbers, Profile, ProfileSample, push_location};
 use crate::limits::{
@@ -19,6 +20,7 @@ pub(super) struct NamedStacks {
     known: HashMap<Box<[u8]>, LocationId>,
     stack: Vec<LocationId>,
     runtime: Runtime,
+    label_sets: LabelSets,
     budget: Budget,
     path_bytes: u64,
     path_bytes_max: u64,
@@ -33,7 +35,8 @@ impl NamedStacks {
         let path_bytes_max = expanded_bytes_max(bytes as u64).min(PROFILE_PATHS_BYTES_MAX);
         let (numbers, budget) = (Numbers::default(), Budget::new(memory_bytes_max));
         let (known, stack, runtime) = (HashMap::new(), Vec::new(), Runtime::Other);
-        NamedStacks { profile, numbers, known, stack, runtime, budget, path_bytes: 0, path_bytes_max, name_bytes: 0 }
+        let label_sets = LabelSets::default();
+        NamedStacks { profile, numbers, known, stack, runtime, label_sets, budget, path_bytes: 0, path_bytes_max, name_bytes: 0 }
     }
 
     /// The same, of functions of this runtime.
@@ -95,6 +98,11 @@ impl NamedStacks {
             return Err(NO_MEMORY);
         }
         Ok(self.numbers.stack(&mut self.profile, &self.stack))
+    }
+
+    /// The number of a set of labels: the empty one if there is no room.
+    pub(super) fn label_set(&mut self, labels: Vec<RawLabel<'_>>) -> u32 {
+        self.label_sets.number(&mut self.profile, &mut self.budget, labels).unwrap_or(0)
     }
 
     /// Adds a sample of a stack; returns its place.

@@ -148,7 +148,7 @@ pub(crate) fn pyroscope_ingest(bytes: &[u8]) {
         assert!(profile.stacks.iter().flat_map(|stack| &stack.locations).all(|id| (id.0 as usize) < profile.locations.len()));
         assert!(profile.samples.iter().all(|sample| sample.labels == 0 || (sample.labels as usize) < profile.label_sets.len()));
     }
-    let _ = ingest::sample_type_config(bytes);
+    let _ = (ingest::sample_type_config(bytes), ingest::decode_jfr(bytes, bytes, 64 << 20));
     let text = String::from_utf8_lossy(bytes);
     if let Ok((app, labels)) = ingest::app_name(&text) {
         assert!(!app.is_empty() && labels.iter().all(|(name, _)| !name.is_empty()));

@@ -15,11 +15,14 @@ use longpole_model::stack::Runtime;
 use longpole_model::{LocationId, SpanId, SpanLabel};
 
 use super::super::named_stacks::NamedStacks;
+use super::super::parts;
 use super::super::{Profile, ValueType};
 use super::Header;
 use super::constants::{Constants, JfrFrame};
 use super::cursor::{Cursor, Fault};
+use super::labels::Snapshot;
 use super::metadata::{Classes, Leaf};
+use crate::limits::NAME_BYTES_MAX;
 
 /// What an event counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -56,10 +59,14 @@ struct Key {
     types: &'static [(&'static str, &'static str)],
     tid: u32,
     span: Option<u64>,
+    span_name: i64,
+    /// The labels of the context, by its number.
+    context: i64,
 }
 
 /// Sums of a recording.
-pub(super) struct Sums {
+pub(super) struct Sums<'s> {
+    snapshot: Snapshot<'s>,
     stacks: NamedStacks,
     /// The places of samples.
     known: HashMap<Key, usize>,
@@ -68,6 +75,8 @@ pub(super) struct Sums {
     of_frame: HashMap<JfrFrame, LocationId>,
     of_stack: HashMap<i64, u32>,
     counted: HashMap<i64, Counted>,
+    /// Label sets by context.
+    of_context: HashMap<i64, u32>,
     setting: Option<i64>,
     has_wall: bool,
     interval_nanos: i64,
@@ -88,21 +97,25 @@ struct Said {
     stack: Option<i64>,
     thread: Option<i64>,
     span: Option<u64>,
+    span_name: i64,
+    context: i64,
     ticks: i64,
     bytes: i64,
     tlab_bytes: i64,
     samples: i64,
 }
 
-impl Sums {
-    pub(super) fn new(bytes: usize, memory_bytes_max: u64) -> Self {
+impl<'s> Sums<'s> {
+    pub(super) fn new(snapshot: Snapshot<'s>, bytes: usize, memory_bytes_max: u64) -> Self {
         Sums {
+            snapshot,
             stacks: NamedStacks::new(Profile::default(), bytes, memory_bytes_max).of_runtime(Runtime::Jvm),
             known: HashMap::new(),
             locations: HashMap::new(),
             of_frame: HashMap::new(),
             of_stack: HashMap::new(),
             counted: HashMap::new(),
+            of_context: HashMap::new(),
             setting: None,
             has_wall: false,
             interval_nanos: INTERVAL_NANOS,
@@ -171,6 +184,8 @@ impl Sums {
             ("stackTrace", Some(Leaf::Constant(stack))) => said.stack = Some(stack),
             ("sampledThread" | "eventThread", Some(Leaf::Constant(thread))) => said.thread = Some(thread),
             ("spanId", Some(Leaf::Integer(span))) => said.span = Some(span.cast_unsigned()).filter(|span| *span != 0),
+            ("spanName", Some(Leaf::Integer(name))) => said.span_name = name,
+            ("contextId", Some(Leaf::Integer(context))) => said.context = context,
             ("duration", Some(Leaf::Integer(ticks))) => said.ticks = ticks,
             ("allocationSize" | "weight", Some(Leaf::Integer(bytes))) => said.bytes = bytes,
             ("tlabSize", Some(Leaf::Integer(bytes))) => said.tlab_bytes = bytes,
@@ -201,14 +216,26 @@ impl Sums {
         let place = self.place_of(types);
         let stack = self.stack(said.stack.unwrap_or(0), constants)?;
         let tid = said.thread.and_then(|thread| constants.threads.get(&thread).copied()).unwrap_or(0);
-        let key = Key { stack, types, tid, span: said.span };
+        let key = Key { stack, types, tid, span: said.span, span_name: said.span_name, context: said.context };
         let at = match self.known.get(&key) {
             Some(at) => *at,
             None => {
-                let span_ids = said.span.and_then(|span| SpanId::from_slice(&span.to_be_bytes())).into_iter().collect();
+                let labels = self.snapshot.context(said.context);
+                let span = said.span.and_then(|span| SpanId::from_slice(&span.to_be_bytes())).or(labels.span);
+                let name = self.snapshot.text(said.span_name).or(labels.span_name).map(|name| parts::cut(name, NAME_BYTES_MAX));
+                self.stacks.count_name(name.as_ref().map_or(0, String::len))?;
+                let set = match self.of_context.get(&said.context) {
+                    Some(known) => *known,
+                    None => {
+                        let set = self.stacks.label_set(labels.others);
+                        self.of_context.insert(said.context, set);
+                        set
+                    }
+                };
                 let at = self.stacks.push(stack, vec![0; place + types.len()])?;
                 let sample = &mut self.stacks.profile.samples[at];
-                (sample.tid, sample.span) = (tid, SpanLabel { span_ids, ..SpanLabel::default() });
+                (sample.tid, sample.labels) = (tid, set);
+                sample.span = SpanLabel { trace_id: None, span_ids: span.into_iter().collect(), name };
                 self.known.insert(key, at);
                 at
             }
@@ -272,6 +299,7 @@ impl Sums {
         if profile.types.is_empty() {
             return Err("a recording without samples of code, allocations or locks");
         }
+        profile.labels_cut += self.snapshot.left_out;
         profile.period = profile.types.iter().any(|kind| kind.name == "cpu").then_some(interval);
         Ok(profile)
     }

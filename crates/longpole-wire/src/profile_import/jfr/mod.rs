@@ -13,6 +13,7 @@
 mod constants;
 mod cursor;
 mod events;
+mod labels;
 mod metadata;
 
 use longpole_model::time::Timestamp;
@@ -20,6 +21,7 @@ use longpole_model::time::Timestamp;
 use self::constants::Constants;
 use self::cursor::{Cursor, Fault};
 use self::events::Sums;
+use self::labels::Snapshot;
 use self::metadata::Classes;
 use super::Profile;
 use crate::error::FileError;
@@ -34,13 +36,14 @@ const CHECKPOINT: i64 = 1;
 /// Set in the last byte of the flags where integers have a variable length.
 const COMPRESSED: u8 = 1;
 
-/// Decodes a recording.
+/// Decodes a recording. `labels` is the `LabelsSnapshot` that came with it; empty if none did.
 ///
 /// # Errors
 ///
 /// It is no recording, breaks off, is still being written, has no event that longpole reads, or takes too much.
-pub(crate) fn decode(bytes: &[u8], memory_bytes_max: u64) -> Result<Profile, FileError> {
-    let mut sums = Sums::new(bytes.len(), memory_bytes_max);
+pub(crate) fn decode(bytes: &[u8], labels: &[u8], memory_bytes_max: u64) -> Result<Profile, FileError> {
+    let snapshot = Snapshot::read(labels).map_err(|error| FileError::Document { error, offset: 0 })?;
+    let mut sums = Sums::new(snapshot, bytes.len(), memory_bytes_max);
     let mut rest = bytes;
     while !rest.is_empty() {
         let broken = |problem| FileError::Broken { problem, format: "JFR", offset: (bytes.len() - rest.len()) as u64 };
@@ -95,7 +98,7 @@ impl Header {
     }
 }
 
-fn chunk(chunk: &[u8], header: &Header, sums: &mut Sums) -> Result<(), Fault> {
+fn chunk(chunk: &[u8], header: &Header, sums: &mut Sums<'_>) -> Result<(), Fault> {
     let metadata = chunk.get(header.metadata..).filter(|_| header.metadata >= HEADER_BYTES).ok_or("metadata outside of its chunk")?;
     let (class, metadata, _) = event(Cursor::new(metadata))?;
     if class != METADATA {

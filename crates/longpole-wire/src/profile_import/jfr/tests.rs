@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::super::ProfileSample;
 use super::*;
+use crate::protobuf::{put_bytes, put_integer, put_message};
 
 fn put(out: &mut Vec<u8>, number: u64) {
     crate::leb128::put(out, number);
@@ -41,7 +42,13 @@ const CLASSES: &[(u64, &str, &[TestField])] = &[
     (
         101,
         "jdk.ExecutionSample",
-        &[("startTime", 11, ""), ("sampledThread", 22, "constant"), ("stackTrace", 26, "constant"), ("spanId", 11, "")],
+        &[
+            ("startTime", 11, ""),
+            ("sampledThread", 22, "constant"),
+            ("stackTrace", 26, "constant"),
+            ("spanId", 11, ""),
+            ("contextId", 11, ""),
+        ],
     ),
     (102, "jdk.ObjectAllocationInNewTLAB", &[("stackTrace", 26, "constant"), ("allocationSize", 11, ""), ("tlabSize", 11, "")]),
     (104, "jdk.JavaMonitorEnter", &[("duration", 11, ""), ("stackTrace", 26, "constant")]),
@@ -137,9 +144,9 @@ fn put_setting(out: &mut Vec<u8>, id: u64, name: &str, value: &str) {
 
 fn recording() -> Vec<u8> {
     chunk(|out| {
-        put_event(out, 101, |out| [9, 5, 1, 0xab].iter().for_each(|number| put(out, *number)));
-        put_event(out, 101, |out| [9, 5, 1, 0xab].iter().for_each(|number| put(out, *number)));
-        put_event(out, 101, |out| [9, 5, 1, 0].iter().for_each(|number| put(out, *number)));
+        put_event(out, 101, |out| [9, 5, 1, 0xab, 3].iter().for_each(|number| put(out, *number)));
+        put_event(out, 101, |out| [9, 5, 1, 0xab, 3].iter().for_each(|number| put(out, *number)));
+        put_event(out, 101, |out| [9, 5, 1, 0, 0].iter().for_each(|number| put(out, *number)));
         put_event(out, 102, |out| [1, 24, 1_000].iter().for_each(|number| put(out, *number)));
         put_event(out, 104, |out| [2_000, 1].iter().for_each(|number| put(out, *number)));
         put_event(out, 106, |out| [1, 3].iter().for_each(|number| put(out, *number)));
@@ -162,7 +169,7 @@ fn samples(profile: &Profile) -> Vec<String> {
 
 #[test]
 fn a_recording_is_added_up_by_stack_thread_and_span() {
-    let profile = decode(&recording(), u64::MAX).unwrap();
+    let profile = decode(&recording(), b"", u64::MAX).unwrap();
     let types: Vec<String> = profile.types.iter().map(ToString::to_string).collect();
     let expected = [
         "cpu/nanoseconds",
@@ -186,10 +193,50 @@ fn a_recording_is_added_up_by_stack_thread_and_span() {
     assert_eq!(profile.period.unwrap().1, 5_000_000);
 }
 
+/// A `LabelsSnapshot` of contexts with their labels, by `agent/jfr_labels.proto`.
+pub(super) fn snapshot(contexts: &[(u64, &[(&str, &str)])]) -> Vec<u8> {
+    let (mut out, mut texts): (Vec<u8>, Vec<&str>) = (Vec::new(), vec![""]);
+    for (number, labels) in contexts {
+        put_message(&mut out, 1, |out| {
+            put_integer(out, 1, *number);
+            put_message(out, 2, |out| {
+                for (name, value) in *labels {
+                    put_message(out, 1, |out| {
+                        put_integer(out, 1, texts.len() as u64);
+                        put_integer(out, 2, texts.len() as u64 + 1);
+                    });
+                    texts.extend([name, value]);
+                }
+            });
+        });
+    }
+    for (number, text) in (0..).zip(texts) {
+        put_message(&mut out, 2, |out| {
+            put_integer(out, 1, number);
+            put_bytes(out, 2, text.as_bytes());
+        });
+    }
+    out
+}
+
+#[test]
+fn labels_beside_a_recording_are_those_of_its_contexts() {
+    let labels = snapshot(&[(3, &[("endpoint", "/cart"), ("span_name", "GET /cart")]), (4, &[("endpoint", "/pay")])]);
+    let profile = decode(&recording(), &labels, u64::MAX).unwrap();
+    let of = |sample: &ProfileSample| {
+        let labels: Vec<String> = profile.labels(sample).iter().map(|(name, value)| format!("{name}={value}")).collect();
+        (labels.join(" "), sample.span.name.clone())
+    };
+    assert_eq!(of(&profile.samples[0]), ("endpoint=/cart".to_owned(), Some("GET /cart".to_owned())));
+    assert_eq!(of(&profile.samples[1]), (String::new(), None));
+    let refused = decode(&recording(), &labels[..labels.len() - 1], u64::MAX).unwrap_err().to_string();
+    assert!(refused.contains("LabelsSnapshot"), "{refused}");
+}
+
 #[test]
 fn chunks_are_added_up_together() {
     let one = recording();
-    let two = decode(&one.repeat(2), u64::MAX).unwrap();
+    let two = decode(&one.repeat(2), b"", u64::MAX).unwrap();
     assert_eq!((two.samples.len(), two.locations.len()), (5, 2));
     assert_eq!(two.samples[0].values[0], 20_000_000);
 }
@@ -198,20 +245,20 @@ fn chunks_are_added_up_together() {
 fn the_event_of_async_profiler_decides_what_its_samples_are() {
     let wall = chunk(|out| {
         put_setting(out, 1, "event", "wall");
-        put_event(out, 101, |out| [9, 5, 1, 0].iter().for_each(|number| put(out, *number)));
+        put_event(out, 101, |out| [9, 5, 1, 0, 0].iter().for_each(|number| put(out, *number)));
     });
-    assert_eq!(decode(&wall, u64::MAX).unwrap().types[0].to_string(), "wall/nanoseconds");
+    assert_eq!(decode(&wall, b"", u64::MAX).unwrap().types[0].to_string(), "wall/nanoseconds");
     let of_jdk = chunk(|out| {
         put_setting(out, 101, "period", "20 ms");
         put_setting(out, 102, "period", "7 ms");
-        put_event(out, 101, |out| [9, 5, 1, 0].iter().for_each(|number| put(out, *number)));
+        put_event(out, 101, |out| [9, 5, 1, 0, 0].iter().for_each(|number| put(out, *number)));
     });
-    assert_eq!(decode(&of_jdk, u64::MAX).unwrap().samples[0].values, [20_000_000]);
+    assert_eq!(decode(&of_jdk, b"", u64::MAX).unwrap().samples[0].values, [20_000_000]);
 }
 
 #[test]
 fn a_broken_recording_says_where() {
-    let said = |bytes: &[u8]| decode(bytes, u64::MAX).unwrap_err().to_string();
+    let said = |bytes: &[u8]| decode(bytes, b"", u64::MAX).unwrap_err().to_string();
     let whole = recording();
     assert_eq!(said(b"PK\x03\x04"), "a chunk that is cut off, at byte 0 of the JFR file");
     assert_eq!(said(&[0; 100]), "bytes that do not begin a chunk, at byte 0 of the JFR file");
@@ -228,7 +275,7 @@ fn a_broken_recording_says_where() {
     growing[8..16].fill(0);
     assert!(said(&growing).starts_with("a chunk that is still being written"));
     assert_eq!(said(b""), "a recording without samples of code, allocations or locks, at byte 0 of the JFR file");
-    assert!(decode(&whole, 1_000).unwrap_err().to_string().contains("memory"));
+    assert!(decode(&whole, b"", 1_000).unwrap_err().to_string().contains("memory"));
 }
 
 proptest! {
@@ -240,7 +287,7 @@ proptest! {
             let length = bytes.len();
             bytes[68 + place % (length - 68)] = value;
         }
-        if let Ok(profile) = decode(&bytes, 64 << 20) {
+        if let Ok(profile) = decode(&bytes, b"", 64 << 20) {
             prop_assert!(profile.samples.iter().all(|sample| sample.values.len() == profile.types.len()));
         }
     }
@@ -251,7 +298,7 @@ const JDK: &[u8] = include_bytes!("../../../../../fixtures/jfr/jdk-17.jfr");
 
 #[test]
 fn a_recording_of_the_jdk() {
-    let profile = decode(JDK, u64::MAX).unwrap();
+    let profile = decode(JDK, b"", u64::MAX).unwrap();
     let sum = |place: usize| profile.samples.iter().map(|sample| sample.values[place]).sum::<i64>();
     let sums: Vec<String> = profile.types.iter().enumerate().map(|(place, kind)| format!("{kind} {}", sum(place))).collect();
     let expected = [

@@ -4,7 +4,8 @@
 //! /ingest?name=shop.cart.cpu{env=prod,region=eu}&from=1700000000&until=1700000010&format=folded&sampleRate=100&spyName=rbspy&units=samples
 //! ```
 //!
-//! pprof and JFR mostly come as `multipart/form-data`: the part `profile` has the bytes, and `sample_type_config` says what the values of pprof are.
+//! pprof and JFR mostly come as `multipart/form-data`: the part `profile` (`jfr`) has the bytes, `sample_type_config` says what the values of pprof are, and
+//! `labels` has those of a recording of Java.
 //! Splitting the parts is the server's work.
 
 use std::borrow::Cow;
@@ -194,8 +195,17 @@ pub fn decode(bytes: &[u8], format: IngestFormat, memory_bytes_max: u64) -> Resu
         IngestFormat::Trie => profile_import::tree::decode(bytes, TreeKind::Trie, memory_bytes_max),
         IngestFormat::Tree => profile_import::tree::decode(bytes, TreeKind::Tree, memory_bytes_max),
         IngestFormat::Speedscope => profile_import::speedscope::decode(bytes, memory_bytes_max),
-        IngestFormat::Jfr => profile_import::jfr::decode(bytes, memory_bytes_max),
+        IngestFormat::Jfr => decode_jfr(bytes, b"", memory_bytes_max),
     }
+}
+
+/// Decodes the parts `jfr` and `labels` of a form, both unpacked; `labels` is empty if the form does not have it.
+///
+/// # Errors
+///
+/// One of them is not in its format, breaks off, or takes too much.
+pub fn decode_jfr(bytes: &[u8], labels: &[u8], memory_bytes_max: u64) -> Result<Profile, FileError> {
+    profile_import::jfr::decode(bytes, labels, memory_bytes_max)
 }
 
 /// What `sample_type_config` says of one type of pprof.
