@@ -72,10 +72,12 @@ export function decodeFlame(document: unknown): Flame {
   const flame = flameOf(document);
   const { nodes } = flame;
   within('flame.nodes.frame', nodes.frame, -1, flame.frames.length);
+  within('flame.nodes.wait', nodes.wait, -1, flame.waits.length);
   for (const [key, column] of Object.entries({
     offset_nanos: nodes.offsetNanos,
     total_nanos: nodes.totalNanos,
     self_nanos: nodes.selfNanos,
+    waited_nanos: nodes.waitedNanos,
   })) {
     within(`flame.nodes.${key}`, column, 0, Infinity);
   }

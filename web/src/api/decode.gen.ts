@@ -40,6 +40,7 @@ import {
   type Flame,
   type FlameColumns,
   type FlameFrame,
+  type FlameWaits,
   type Frame,
   type FrameOperation,
   type FrameSpan,
@@ -818,6 +819,7 @@ function flame(cursor: Cursor): Flame {
     fewSamples: cursor.field('few_samples').boolean(),
     sameName: cursor.field('same_name').orNull(sameName),
     links: links(cursor.field('links')),
+    waits: cursor.field('waits').list(flameWaits),
     frames: cursor.field('frames').list(flameFrame),
     nodes: flameColumns(cursor.field('nodes')),
   };
@@ -827,6 +829,13 @@ function partOf(cursor: Cursor): PartOf {
   return {
     handle: cursor.field('handle').orNull((c) => c.string()),
     name: cursor.field('name').string(),
+  };
+}
+
+function flameWaits(cursor: Cursor): FlameWaits {
+  return {
+    kind: cursor.field('kind').oneOf(EVERY_WAIT_KIND),
+    nanos: cursor.field('nanos').nanos(),
   };
 }
 
@@ -850,6 +859,8 @@ function flameColumns(cursor: Cursor): FlameColumns {
     offsetNanos: cursor.field('offset_nanos').floats(),
     totalNanos: cursor.field('total_nanos').floats(),
     selfNanos: cursor.field('self_nanos').floats(),
+    waitedNanos: cursor.field('waited_nanos').floats(),
+    wait: cursor.field('wait').indices(),
     line: cursor.field('line').counts(),
   });
 }

@@ -1125,6 +1125,8 @@ export interface Flame {
   readonly sameName: SameName | null;
   /** Its samples, without waits, by how they were linked. */
   readonly links: Links;
+  /** What its waits were for, longest first. */
+  readonly waits: readonly FlameWaits[];
   /** Functions that the nodes name. */
   readonly frames: readonly FlameFrame[];
   /** The boxes. */
@@ -1142,6 +1144,14 @@ export interface PartOf {
 /** Which time a view shows. */
 export const EVERY_FLAME_TIME = ['on_cpu', 'off_cpu', 'wall'] as const;
 export type FlameTime = (typeof EVERY_FLAME_TIME)[number];
+
+/** Waits of one kind in a flame graph. */
+export interface FlameWaits {
+  /** What the waits were for. */
+  readonly kind: WaitKind;
+  /** How long. */
+  readonly nanos: Nanos;
+}
 
 /** A function of a flame graph. */
 export interface FlameFrame {
@@ -1175,6 +1185,10 @@ export interface FlameColumns {
   readonly totalNanos: Float64Array;
   /** Time in the function itself. */
   readonly selfNanos: Float64Array;
+  /** How much of the width is waits. */
+  readonly waitedNanos: Float64Array;
+  /** Index into the waits of what most of them were for; -1 without waits. */
+  readonly wait: Int32Array;
   /** The line of the function with the most time here; 0 where unknown. */
   readonly line: Uint32Array;
 }

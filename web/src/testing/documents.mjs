@@ -593,27 +593,45 @@ function spanDocument(rows, index, path, frames, base) {
 }
 
 function flameOf(rows, links, frames, title, time) {
-  const sampled = time === 'off_cpu' ? [] : rows.flatMap((row) => row.stacks.map(([stack, count]) => [stack, count, count * PERIOD_NANOS]));
+  const sampled =
+    time === 'off_cpu' ? [] : rows.flatMap((row) => row.stacks.map(([stack, count]) => [stack, count, count * PERIOD_NANOS, null]));
   const waiting = time === 'on_cpu' ? [] : rows.flatMap((row) => row.waits);
-  const waited = waiting.flatMap(({ stack, nanos }) => (stack === null ? [] : [[stack, 1, nanos]]));
-  const root = { name: null, self: 0, total: 0, children: new Map() };
+  const waited = waiting.flatMap(({ stack, nanos, kind }) => (stack === null ? [] : [[stack, 1, nanos, kind]]));
+  const nodeNamed = (name) => ({ name, self: 0, total: 0, waits: new Map(), children: new Map() });
+  const root = nodeNamed(null);
   let samples = 0;
-  for (const [stack, count, nanos] of [...sampled, ...waited]) {
+  const pass = (node, nanos, kind) => {
+    node.total += nanos;
+    if (kind !== null) node.waits.set(kind, (node.waits.get(kind) ?? 0) + nanos);
+  };
+  for (const [stack, count, nanos, kind] of [...sampled, ...waited]) {
     samples += count;
-    root.total += nanos;
+    pass(root, nanos, kind);
     let node = root;
     for (const text of stack) {
       const name = nameOf(text);
-      const child = node.children.get(name) ?? { name, self: 0, total: 0, children: new Map() };
+      const child = node.children.get(name) ?? nodeNamed(name);
       node.children.set(name, child);
-      child.total += nanos;
+      pass(child, nanos, kind);
       node = child;
     }
     node.self += nanos;
   }
+  const longestFirst = (waits) => [...waits].sort((a, b) => b[1] - a[1]);
+  const waits = longestFirst(root.waits).map(([kind, nanos]) => ({ kind, nanos }));
   const list = [];
   const numberOf = new Map();
-  const nodes = { parent: [], depth: [], frame: [], offset_nanos: [], total_nanos: [], self_nanos: [], line: [] };
+  const nodes = {
+    parent: [],
+    depth: [],
+    frame: [],
+    offset_nanos: [],
+    total_nanos: [],
+    self_nanos: [],
+    waited_nanos: [],
+    wait: [],
+    line: [],
+  };
   const stack = [{ node: root, parent: -1, depth: 0, offset: 0 }];
   while (stack.length > 0) {
     const { node, parent, depth, offset } = stack.pop();
@@ -630,6 +648,8 @@ function flameOf(rows, links, frames, title, time) {
     nodes.offset_nanos.push(offset);
     nodes.total_nanos.push(node.total);
     nodes.self_nanos.push(node.self);
+    nodes.waited_nanos.push([...node.waits.values()].reduce((sum, nanos) => sum + nanos, 0));
+    nodes.wait.push(waits.findIndex(({ kind }) => kind === longestFirst(node.waits)[0]?.[0]));
     nodes.line.push(node.name === null ? 0 : frames.get(node.name).line);
     let next = offset;
     const children = [...node.children.values()].sort((a, b) => b.total - a.total || a.name.localeCompare(b.name));
@@ -653,6 +673,7 @@ function flameOf(rows, links, frames, title, time) {
     few_samples: time !== 'off_cpu' && samples < FEW_SAMPLES,
     same_name: null,
     links: time === 'off_cpu' ? { record: 0, journal: 0, label: 0, inferred: 0, ambiguous: 0, none: 0 } : links,
+    waits,
     frames: list,
     nodes,
   };

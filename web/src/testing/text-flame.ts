@@ -40,6 +40,8 @@ export function flameOf(text: string): Flame {
     offset_nanos: [] as number[],
     total_nanos: [] as number[],
     self_nanos: [] as number[],
+    waited_nanos: [] as number[],
+    wait: [] as number[],
     line: [] as number[],
   };
   const write = (place: Node, name: string | null, parent: number, depth: number, offset: number): void => {
@@ -51,6 +53,8 @@ export function flameOf(text: string): Flame {
     nodes.offset_nanos.push(offset * 1e6);
     nodes.total_nanos.push(place.total * 1e6);
     nodes.self_nanos.push(place.self * 1e6);
+    nodes.waited_nanos.push(0);
+    nodes.wait.push(-1);
     nodes.line.push(0);
     let next = offset;
     for (const [childName, child] of [...place.children].sort(([, a], [, b]) => b.total - a.total)) {
@@ -74,6 +78,7 @@ export function flameOf(text: string): Flame {
     few_samples: root.total < 20,
     same_name: null,
     links: { record: root.total, journal: 0, label: 0, inferred: 0, ambiguous: 0, none: 0 },
+    waits: [],
     frames: frames.map((name, index) => ({
       handle: `f${index + 1}`,
       function: name,

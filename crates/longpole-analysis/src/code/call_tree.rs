@@ -30,6 +30,8 @@ pub struct CallTree {
     pub samples: u64,
     /// Samples counted in a row above their own, because the tree had no room for the rest of their stack.
     pub cut: u64,
+    /// What each row is among the paths of the recording.
+    pub(super) rows: Vec<RowId>,
 }
 
 /// A callee holds at least this share of the samples for the answer to go on into it.
@@ -90,6 +92,7 @@ impl CallTree {
         let mut stack = vec![(RowId::at(0), None, 0u32, 0u64)];
         while let Some((row, above, depth, offset)) = stack.pop() {
             let here = tree.parent.len();
+            tree.rows.push(row);
             tree.parent.push(above);
             tree.depth.push(depth);
             tree.function.push(paths.function_of_row[row]);

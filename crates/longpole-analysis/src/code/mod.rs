@@ -6,4 +6,5 @@ pub mod named;
 pub mod origin;
 pub(crate) mod paths;
 pub(crate) mod stack_frames;
+pub mod waited_rows;
 pub mod wall_profile;

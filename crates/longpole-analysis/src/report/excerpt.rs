@@ -1,6 +1,6 @@
 //! A part of a recording beside its spans: a range of time, a thread, or both.
 
-use longpole_model::{Monotonic, Nanos, SampleId, StackId, WaitId};
+use longpole_model::{Monotonic, Nanos, SampleId, StackId, WaitId, WaitKind};
 
 use crate::intervals;
 use crate::report::Report;
@@ -64,6 +64,14 @@ impl Report {
     /// The stacks of these waits, as far as they are known, each with how long it was.
     pub(super) fn stacks_of_waits<'a>(&'a self, waits: &'a [CutWait]) -> impl Iterator<Item = (StackId, u64)> + 'a {
         waits.iter().filter_map(|cut| Some((self.recording.waits[cut.wait].stack?, cut.nanos)))
+    }
+
+    /// The same, each with what it was for.
+    pub(super) fn kinds_of_waits<'a>(&'a self, waits: &'a [CutWait]) -> impl Iterator<Item = (StackId, WaitKind, u64)> + 'a {
+        waits.iter().filter_map(|cut| {
+            let wait = &self.recording.waits[cut.wait];
+            Some((wait.stack?, wait.kind, cut.nanos))
+        })
     }
 
     /// How many of these waits have a stack.

@@ -1,6 +1,7 @@
 //! Flame graphs of nodes, and of the whole run.
 
 use crate::code::call_tree::CallTree;
+use crate::code::waited_rows::WaitedRows;
 use crate::link::samples::LinkCounts;
 use crate::report::{Excerpt, Report};
 use crate::schedule::poles::Pole;
@@ -14,6 +15,8 @@ pub const FEW_SAMPLES: u64 = 20;
 pub struct Flame {
     /// The tree.
     pub tree: CallTree,
+    /// Which part of its rows is waits.
+    pub waited: WaitedRows,
     /// How its samples are tied to their spans.
     pub links: LinkCounts,
     /// Which time it shows.
@@ -89,8 +92,10 @@ impl Report {
         let samples = if time == FlameTime::OffCpu { Vec::new() } else { self.samples_within(excerpt, samples()) };
         let waits = if time == FlameTime::OnCpu { Vec::new() } else { self.waits_within(excerpt, waits()) };
         let stacks = self.stacks(samples.iter().copied()).chain(self.stacks_of_waits(&waits));
+        let tree = CallTree::new(&self.recording, &self.functions, stacks);
         let flame = Flame {
-            tree: CallTree::new(&self.recording, &self.functions, stacks),
+            waited: WaitedRows::new(&self.recording, &self.functions, &tree, self.kinds_of_waits(&waits)),
+            tree,
             links: self.link_counts(samples.iter().copied()),
             time,
             left_out_waits: 0,

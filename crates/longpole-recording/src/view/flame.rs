@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::functions::{RuntimeView, WhoseView};
 use super::select::{Chosen, PartOfView, SameNameView, roots_of, same_name};
 use super::shared::{LinksView, Unsampled, nanos};
+use super::waits::WaitKindView;
 
 /// A flame graph of the whole run, or of spans with their descendants.
 #[derive(Debug, Clone, Serialize)]
@@ -49,6 +50,8 @@ pub struct FlameView {
     pub same_name: Option<SameNameView>,
     /// Its samples, without waits, by how they were linked.
     pub links: LinksView,
+    /// What its waits were for, longest first.
+    pub waits: Vec<FlameWaitsView>,
     /// Functions that the nodes name.
     pub frames: Vec<FlameFrameView>,
     /// The boxes.
@@ -69,6 +72,15 @@ pub enum FlameTimeView {
     OffCpu,
     /// Both.
     Wall,
+}
+
+/// Waits of one kind in a flame graph.
+#[derive(Debug, Clone, Serialize)]
+pub struct FlameWaitsView {
+    /// What the waits were for.
+    pub kind: WaitKindView,
+    /// How long.
+    pub nanos: i64,
 }
 
 /// A function of a flame graph.
@@ -105,6 +117,10 @@ pub struct FlameColumns {
     pub total_nanos: Vec<i64>,
     /// Time in the function itself.
     pub self_nanos: Vec<i64>,
+    /// How much of the width is waits.
+    pub waited_nanos: Vec<i64>,
+    /// Index into the waits of what most of them were for; -1 without waits.
+    pub wait: Vec<i64>,
     /// The line of the function with the most time here; 0 where unknown.
     pub line: Vec<u32>,
 }
@@ -148,6 +164,8 @@ impl FlameView {
             nodes.offset_nanos.push(nanos(tree.offset_nanos[row]));
             nodes.total_nanos.push(nanos(tree.total_nanos[row]));
             nodes.self_nanos.push(nanos(tree.self_nanos[row]));
+            nodes.waited_nanos.push(nanos(flame.waited.nanos[row]));
+            nodes.wait.push(flame.waited.kind[row].map_or(-1, |kind| kind as i64));
             nodes.line.push(tree.line[row]);
             nodes.frame.push(tree.function[row].map_or(-1, |function| {
                 if places[function] < 0 {
@@ -175,6 +193,7 @@ impl FlameView {
             few_samples: flame.few_samples(),
             same_name: None,
             links: flame.links.into(),
+            waits: flame.waited.kinds.iter().map(|&(kind, sum)| FlameWaitsView { kind: kind.into(), nanos: nanos(sum) }).collect(),
             frames,
             nodes,
             unsampled: Unsampled::of(report),

@@ -38,7 +38,7 @@ mod what_if;
 
 pub use attached::AttachedView;
 pub use callee::{CalleeProcessView, CalleeView};
-pub use flame::{FlameColumns, FlameFrameView, FlameTimeView, FlameView};
+pub use flame::{FlameColumns, FlameFrameView, FlameTimeView, FlameView, FlameWaitsView};
 pub use frame::{FrameOperationView, FrameSpanView, FrameView};
 pub use functions::{LineView, RuntimeView, TopFrameView, WhoseView};
 pub use lanes::{LaneView, LanesView};

@@ -294,6 +294,7 @@ fn a_flame_graph_stands_in_columns() {
             "recording": "r7", "time": "on_cpu", "span": "s2", "part_of": null, "name": null, "trace_id": null, "same_name": null, "title": "deploy", "samples": 32, "from_nanos": null, "to_nanos": null, "tid": null, "left_out_waits": 0,
             "cut_samples": 0, "weight_nanos": 32 * MS, "few_samples": false,
             "links": { "record": 32, "journal": 0, "label": 0, "inferred": 0, "ambiguous": 0, "none": 0 },
+            "waits": [],
             "frames": [
                 frame("f1", "main", "", 0), frame("f3", "compress", "src/bundle.rs", 12), frame("f4", "hash", "", 0),
                 frame("f2", "block", "src/hash.rs", 7), frame("f5", "connect", "src/db.rs", 3),
@@ -301,7 +302,8 @@ fn a_flame_graph_stands_in_columns() {
             "nodes": {
                 "parent": [-1, 0, 1, 2, 3, 1], "depth": [0, 1, 2, 3, 4, 2], "frame": [-1, 0, 1, 2, 3, 4],
                 "offset_nanos": [0, 0, 0, 0, 0, 30 * MS], "total_nanos": [32 * MS, 32 * MS, 30 * MS, 30 * MS, 30 * MS, 2 * MS],
-                "self_nanos": [0, 0, 0, 0, 30 * MS, 2 * MS], "line": [0, 0, 12, 0, 7, 3],
+                "self_nanos": [0, 0, 0, 0, 30 * MS, 2 * MS],
+                "waited_nanos": [0, 0, 0, 0, 0, 0], "wait": [-1, -1, -1, -1, -1, -1], "line": [0, 0, 12, 0, 7, 3],
             },
         })
     );
@@ -337,6 +339,8 @@ fn the_code_of_a_part_is_that_of_the_part() {
         let (computes, blocked) = (flame(pole, FlameTime::OnCpu), flame(pole, FlameTime::OffCpu));
         assert_eq!((computes.title.as_str(), computes.span.as_deref(), computes.part_of), (title, Some(pole), Some(whole.clone())));
         assert_eq!((computes.samples, blocked.samples), (samples, waits), "{pole}");
+        let waited: Vec<_> = blocked.waits.iter().map(|it| (it.kind, it.nanos)).collect();
+        assert_eq!(waited, [(WaitKindView::Disk, 30 * MS)][..usize::from(waits > 0)], "{pole}");
         let options = TopOptions { time: FlameTime::Wall, ..TopOptions::default() };
         let top = TopView::new("r7", &report, Some(Chosen::Handle(pole)), options).unwrap();
         assert_eq!((top.samples, top.part_of), (samples + waits, Some(whole.clone())), "{pole}");
