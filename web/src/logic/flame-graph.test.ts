@@ -111,6 +111,12 @@ describe('a graph of many narrow boxes', () => {
     });
     expect(painted.every((value) => value === 1)).toBe(true);
   });
+  it('draws a wide box that begins right behind a narrow one', () => {
+    // `end` is a tenth of a pixel wide, and `wide` begins where it ends.
+    const stacks = flameOf('a;first 4999\na;end 1\nb;wide 5000');
+    const shown = boxesOnScreen(levelsOf(stacks), viewOfNode(stacks, ROOT, 0), 1000, 500, 1, 100);
+    expect(shown.map(({ node }) => titleOfNode(stacks, node))).toContain('wide');
+  });
 
   it('is hit exactly', () => {
     for (let node = 2; node < wide.nodes.parent.length; node += 97) {

@@ -97,7 +97,10 @@ export function visitBoxes(
       const right = (start + at(flame.nodes.totalNanos, node) - view.startNanos) * scale;
       if (right - left < widthMin) {
         if (right > 0) visit(node as NodeIndex, left, y, right - left);
-        slot = lowerBound(offsets, start + widthMin / scale, slot + 1, to);
+        const next = lowerBound(offsets, start + widthMin / scale, slot + 1, to);
+        // Boxes do not overlap, so of those between only the last can be wide.
+        const isLastWide = next - 1 > slot && at(flame.nodes.totalNanos, at(nodes, next - 1)) * scale >= widthMin;
+        slot = isLastWide ? next - 1 : next;
         continue;
       }
       const x = Math.max(0, left);
