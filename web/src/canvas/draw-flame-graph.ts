@@ -2,19 +2,20 @@
 import type { NodeIndex } from '../base/brand';
 import { at } from '../base/column';
 import { ratio } from '../base/math';
-import { type FlameLevels, type FlameView, LEVEL_HEIGHT, visitBoxes } from '../logic/flame-graph';
+import { type FlameLevels, type FlameView, LEVEL_HEIGHT, levelOf, visitBoxes } from '../logic/flame-graph';
+import { foldedRun } from '../logic/foreign-runs';
 import { formatShare } from '../logic/format';
 import { originOfPlaced, shorterNamesOfPlaced } from '../logic/placed-function';
 import { hueOf, type Palette } from './palette';
 import type { SurfaceSize } from './surface';
-import { fit, fitOneOf, widthOf } from './text';
+import { fitOneOf, widthOf } from './text';
 
 export interface FlameScene {
   readonly graph: FlameLevels;
   /** Node that fills the width; its callers are fainter. */
   readonly zoomed: NodeIndex;
-  /** Frame number of the selected function, or -1. */
-  readonly selectedFrame: number;
+  /** Boxes that show the selected function. */
+  readonly selected: ReadonlySet<number>;
 }
 
 /** Narrower boxes merge into one. */
@@ -51,6 +52,12 @@ function lookOf(graph: FlameLevels, frame: number): FrameLook {
   return look;
 }
 
+/** The label of a folded run, from long to short. */
+function namesOfRun({ flame, boxes }: FlameLevels, first: NodeIndex): readonly string[] {
+  const { whose, frames } = foldedRun(flame, boxes, first);
+  return [`${whose} · ${frames} ▸`, `${frames} ▸`, '▸'];
+}
+
 /** Slanting lines: no function name here. */
 function hatch(c: CanvasRenderingContext2D, x: number, y: number, width: number, palette: Palette): void {
   c.save();
@@ -69,16 +76,17 @@ function hatch(c: CanvasRenderingContext2D, x: number, y: number, width: number,
 }
 
 export function drawFlameGraph(c: CanvasRenderingContext2D, scene: FlameScene, view: FlameView, size: SurfaceSize, palette: Palette): void {
-  const { graph, zoomed, selectedFrame } = scene;
+  const { graph, zoomed, selected } = scene;
   const { flame } = graph;
-  const zoomLevel = at(flame.nodes.depth, zoomed);
+  const zoomLevel = levelOf(graph, zoomed);
   const whole = at(flame.nodes.totalNanos, 0);
   c.textBaseline = 'middle';
   visitBoxes(graph, view, size.width, size.height, BOX_WIDTH_MIN, (node, x, y, width) => {
     const frame = at(flame.nodes.frame, node);
-    const isSelected = frame >= 0 && frame === selectedFrame;
-    const look = frame >= 0 ? lookOf(graph, frame) : null;
-    const isCaller = at(flame.nodes.depth, node) < zoomLevel;
+    const isSelected = selected.has(node);
+    const isRun = graph.boxes.folded.has(node);
+    const look = frame >= 0 && !isRun ? lookOf(graph, frame) : null;
+    const isCaller = levelOf(graph, node) < zoomLevel;
     const hue = look?.hue ?? null;
     c.globalAlpha = isCaller ? 0.55 : 1;
     c.fillStyle = isSelected ? palette.accent : hue === null ? palette.neutralTint : (palette.tints[hue] ?? palette.neutralTint);
@@ -106,8 +114,8 @@ export function drawFlameGraph(c: CanvasRenderingContext2D, scene: FlameScene, v
       c.globalAlpha = 1;
       room -= shareWidth + 8;
     }
-    c.font = `${frame < 0 ? '600 ' : ''}${FONT_SIZE}px ${frame < 0 ? palette.sans : palette.mono}`;
-    const label = frame < 0 ? fit(c, flame.title, room) : fitOneOf(c, look?.names ?? [], room);
+    c.font = `${frame < 0 ? '600 ' : ''}${FONT_SIZE}px ${look === null ? palette.sans : palette.mono}`;
+    const label = fitOneOf(c, look?.names ?? (isRun ? namesOfRun(graph, node) : [flame.title]), room);
     if (label !== '') c.fillText(label, x + 4, middle + 0.5);
   });
 }
@@ -122,12 +130,13 @@ export function drawFlamePointer(
   size: SurfaceSize,
   palette: Palette,
 ): void {
-  const { flame } = scene.graph;
+  const { flame, boxes } = scene.graph;
   const scale = size.width / (view.endNanos - view.startNanos);
-  const outline = (node: NodeIndex, colour: string, lineWidth: number): void => {
+  const outline = (shown: NodeIndex, colour: string, lineWidth: number): void => {
+    const node = at(boxes.boxOf, shown) as NodeIndex;
     const left = Math.max(0, (at(flame.nodes.offsetNanos, node) - view.startNanos) * scale);
     const right = Math.min(size.width, (at(flame.nodes.offsetNanos, node) + at(flame.nodes.totalNanos, node) - view.startNanos) * scale);
-    const y = at(flame.nodes.depth, node) * LEVEL_HEIGHT - view.top;
+    const y = levelOf(scene.graph, node) * LEVEL_HEIGHT - view.top;
     c.strokeStyle = colour;
     c.lineWidth = lineWidth;
     c.strokeRect(left + 0.5, y + 0.5, Math.max(1, right - left - 2), LEVEL_HEIGHT - 2);

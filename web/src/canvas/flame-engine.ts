@@ -1,14 +1,14 @@
 /** The engine of a flame graph, without a framework: it keeps the visible part, and draws. */
-import type { Flame } from '../api/types.gen';
 import type { NodeIndex } from '../base/brand';
 import { at } from '../base/column';
 import { clamp } from '../base/math';
 import {
+  boxesOfFrame,
   type FlameLevels,
   type FlameView,
   hitFlame,
   LEVEL_HEIGHT,
-  levelsOf,
+  levelOf,
   levelsWorthShowing,
   trunkLevels,
   viewOfNode,
@@ -32,20 +32,26 @@ export interface FlamePointer {
   readonly focused: NodeIndex | null;
 }
 
-export interface FlameEngine {
-  readonly flame: Flame;
+/** A graph and the room it takes. */
+export interface FlameLayout {
   readonly graph: FlameLevels;
   /** Height of the graph's box. */
   readonly height: number;
+  /** The largest scroll offset. */
+  readonly topMax: number;
+}
+
+export interface FlameEngine {
+  readonly layout: Atom<FlameLayout>;
   readonly view: Atom<FlameView>;
   readonly size: Atom<SurfaceSize>;
   readonly pointer: Atom<FlamePointer>;
-  /** The largest scroll offset. */
-  readonly topMax: number;
+  /** Sets other boxes of the same flame graph. The view stays where it is if levels come, and goes up if levels go. */
+  setGraph(graph: FlameLevels): void;
   setTop(top: number): void;
-  /** Scrolls so that the level of a node is on the screen. */
+  /** Scrolls so that the box of a node is on the screen. */
   show(node: NodeIndex): void;
-  /** Zooms until a node fills the width. */
+  /** Zooms until the box of a node fills the width. */
   zoomTo(node: NodeIndex): void;
   /** Highlights the boxes of a function, and scrolls to the widest; -1 for none. */
   highlight(frame: number): void;
@@ -54,51 +60,77 @@ export interface FlameEngine {
   redraw(): void;
 }
 
-export function createFlameEngine(flame: Flame): FlameEngine {
-  const graph = levelsOf(flame);
+/** Levels that hide above the box when a graph opens: the start of threads shows nothing if the graph does not fit. */
+function callersHidden(graph: FlameLevels): number {
+  return levelsWorthShowing(graph) + 1 > LEVELS_MAX ? Math.max(0, trunkLevels(graph) - CALLERS_SHOWN) : 0;
+}
+
+/** A graph has the height of the levels worth showing. */
+function layoutOf(graph: FlameLevels): FlameLayout {
   const whole = graph.levels * LEVEL_HEIGHT;
-  const worth = levelsWorthShowing(graph) + 1;
-  // The start of threads shows nothing: a graph that does not fit opens where its stacks diverge, with the height of the levels worth showing.
-  const callersHidden = worth > LEVELS_MAX ? Math.max(0, trunkLevels(flame) - CALLERS_SHOWN) : 0;
-  const height = Math.min(whole, clamp(worth - callersHidden, LEVELS_MIN, LEVELS_MAX) * LEVEL_HEIGHT);
-  const topMax = whole - height;
-  const firstTop = clamp(callersHidden * LEVEL_HEIGHT, 0, topMax);
-  const view = createAtom<FlameView>(viewOfNode(flame, 0 as NodeIndex, firstTop));
+  const worth = levelsWorthShowing(graph) + 1 - callersHidden(graph);
+  const height = Math.min(whole, clamp(worth, LEVELS_MIN, LEVELS_MAX) * LEVEL_HEIGHT);
+  return { graph, height, topMax: whole - height };
+}
+
+/** How far a graph is scrolled when it opens. */
+function firstTopOf({ graph, topMax }: FlameLayout): number {
+  return clamp(callersHidden(graph) * LEVEL_HEIGHT, 0, topMax);
+}
+
+/** The engine of a graph that opens with a node filling the width. */
+export function createFlameEngine(first: FlameLevels, firstNode: NodeIndex): FlameEngine {
+  const { flame } = first;
+  const layout = createAtom(layoutOf(first));
+  const boxOf = (node: NodeIndex) => at(layout.get().graph.boxes.boxOf, node) as NodeIndex;
+  const view = createAtom<FlameView>(viewOfNode(flame, firstNode, firstTopOf(layout.get())));
   const size = createAtom<SurfaceSize>({ width: 0, height: 0 });
   const pointer = createAtom<FlamePointer>({ hovered: null, focused: null });
   const surfaces = new Set<Surface>();
-  let zoomed = 0 as NodeIndex;
+  let zoomed = firstNode;
   let selectedFrame = -1;
+  let selected: ReadonlySet<number> = new Set();
   let stop: () => void = () => undefined;
 
   const redraw = (): void => {
     for (const surface of surfaces) surface.invalidate();
   };
-  const scene = () => ({ graph, zoomed, selectedFrame });
-  const setTop = (top: number): void => view.set({ ...view.get(), top: clamp(top, 0, topMax) });
+  const scene = () => ({ graph: layout.get().graph, zoomed: boxOf(zoomed), selected });
+  const setTop = (top: number): void => view.set({ ...view.get(), top: clamp(top, 0, layout.get().topMax) });
   const show = (node: NodeIndex): void => {
-    const y = at(flame.nodes.depth, node) * LEVEL_HEIGHT;
+    const { graph, height } = layout.get();
+    const y = levelOf(graph, node) * LEVEL_HEIGHT;
     setTop(clamp(view.get().top, y + LEVEL_HEIGHT - height, y));
   };
 
   return {
-    flame,
-    graph,
-    height,
+    layout,
     view,
     size,
     pointer,
-    topMax,
     redraw,
     setTop,
     show,
+    setGraph: (graph) => {
+      const before = layout.get().graph;
+      if (graph === before) return;
+      layout.set(layoutOf(graph));
+      selected = boxesOfFrame(graph, selectedFrame);
+      const { focused } = pointer.get();
+      pointer.set({ focused, hovered: null });
+      const { top } = view.get();
+      setTop(graph.levels < before.levels ? Math.min(top, firstTopOf(layout.get())) : top);
+      if (focused !== null) show(boxOf(focused));
+      redraw();
+    },
     zoomTo: (node) => {
       stop();
       zoomed = node;
+      const { graph, topMax } = layout.get();
       const from = view.get();
-      const level = at(flame.nodes.depth, node);
+      const level = levelOf(graph, node);
       const highest = Math.max(0, level - CALLERS_SHOWN) * LEVEL_HEIGHT;
-      const to = viewOfNode(flame, node, clamp(level === 0 ? from.top : Math.max(from.top, highest), 0, topMax));
+      const to = viewOfNode(flame, boxOf(node), clamp(level === 0 ? from.top : Math.max(from.top, highest), 0, topMax));
       const between = (a: number, b: number, t: number) => a + (b - a) * t;
       stop = animate((t) =>
         view.set({
@@ -110,11 +142,12 @@ export function createFlameEngine(flame: Flame): FlameEngine {
     },
     highlight: (frame) => {
       selectedFrame = frame;
+      selected = boxesOfFrame(layout.get().graph, frame);
       const widest = widestNodeOf(flame, frame);
       if (widest !== null) show(widest);
       redraw();
     },
-    hit: (x, y) => hitFlame(graph, view.get(), size.get().width, x, y),
+    hit: (x, y) => hitFlame(layout.get().graph, view.get(), size.get().width, x, y),
     mount: (boxesCanvas, pointerCanvas, palette) => {
       const created = [
         createSurface(

@@ -4,6 +4,7 @@ import { at } from '../base/column';
 import { flameOf } from '../testing/text-flame';
 import {
   boxesOnScreen,
+  boxInWords,
   type FlameView,
   frameTotals,
   hitFlame,
@@ -12,7 +13,6 @@ import {
   levelsOf,
   levelsWorthShowing,
   neighbour,
-  nodeInWords,
   originShares,
   titleOfNode,
   trunkLevels,
@@ -111,6 +111,7 @@ describe('a graph of many narrow boxes', () => {
     });
     expect(painted.every((value) => value === 1)).toBe(true);
   });
+
   it('draws a wide box that begins right behind a narrow one', () => {
     // `end` is a tenth of a pixel wide, and `wide` begins where it ends.
     const stacks = flameOf('a;first 4999\na;end 1\nb;wide 5000');
@@ -163,12 +164,12 @@ describe('what can be read off', () => {
   });
 
   it('a box in words', () => {
-    expect(nodeInWords(flame, nodeOf('hash')).replaceAll('\u00a0', ' ')).toBe('hash, 80%, 80.0ms total, 70.0ms self, 80 samples');
+    expect(boxInWords(graph, nodeOf('hash')).replaceAll('\u00a0', ' ')).toBe('hash, 80%, 80.0ms total, 70.0ms self, 80 samples');
   });
 
   it('where the stacks part', () => {
-    expect(trunkLevels(flame)).toBe(2);
-    expect(trunkLevels(flameOf('a;b;c 10'))).toBe(4);
+    expect(trunkLevels(graph)).toBe(2);
+    expect(trunkLevels(levelsOf(flameOf('a;b;c 10')))).toBe(4);
   });
 
   it('how deep it is worth showing', () => {

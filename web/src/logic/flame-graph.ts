@@ -3,6 +3,7 @@ import type { Flame } from '../api/types.gen';
 import type { FrameIndex, NodeIndex } from '../base/brand';
 import { at, lowerBound, upperBound } from '../base/column';
 import { ratio } from '../base/math';
+import { boxesOf, type FlameBoxes, foldedRun } from './foreign-runs';
 import { counted, formatDuration, formatShare } from './format';
 import type { Origin } from './function-name';
 import { originOfPlaced } from './placed-function';
@@ -10,9 +11,10 @@ import { originOfPlaced } from './placed-function';
 /** Height of a level of boxes. */
 export const LEVEL_HEIGHT = 20;
 
-/** A flame graph with its nodes by level, each level from left to right. */
+/** A flame graph with the nodes that have boxes by level, each level from left to right. */
 export interface FlameLevels {
   readonly flame: Flame;
+  readonly boxes: FlameBoxes;
   readonly levels: number;
   /** Nodes by level; level `l` is from `firstOf[l]` to `firstOf[l + 1]`. */
   readonly nodes: Uint32Array;
@@ -22,26 +24,38 @@ export interface FlameLevels {
 }
 
 /** Lists the nodes by level. Pre-order keeps each level in order, so one counting pass is enough. */
-export function levelsOf(flame: Flame): FlameLevels {
+export function levelsOf(flame: Flame, boxes: FlameBoxes = boxesOf(flame, 'all')): FlameLevels {
+  const count = flame.nodes.parent.length;
+  const { boxOf, level } = boxes;
   let levels = 0;
-  for (let node = 0; node < flame.nodes.parent.length; node++) levels = Math.max(levels, at(flame.nodes.depth, node) + 1);
+  for (let node = 0; node < count; node++) levels = Math.max(levels, at(level, node) + 1);
   const firstOf = new Uint32Array(levels + 1);
-  for (let node = 0; node < flame.nodes.parent.length; node++) {
-    const level = at(flame.nodes.depth, node);
-    firstOf[level + 1] = at(firstOf, level + 1) + 1;
+  for (let node = 0; node < count; node++) {
+    if (at(boxOf, node) === node) firstOf[at(level, node) + 1] = at(firstOf, at(level, node) + 1) + 1;
   }
-  for (let level = 0; level < levels; level++) firstOf[level + 1] = at(firstOf, level + 1) + at(firstOf, level);
+  for (let l = 0; l < levels; l++) firstOf[l + 1] = at(firstOf, l + 1) + at(firstOf, l);
   const next = firstOf.slice();
-  const nodes = new Uint32Array(flame.nodes.parent.length);
-  const offsets = new Float64Array(flame.nodes.parent.length);
-  for (let node = 0; node < flame.nodes.parent.length; node++) {
-    const level = at(flame.nodes.depth, node);
-    const slot = at(next, level);
+  const nodes = new Uint32Array(levels > 0 ? at(firstOf, levels) : 0);
+  const offsets = new Float64Array(nodes.length);
+  for (let node = 0; node < count; node++) {
+    if (at(boxOf, node) !== node) continue;
+    const slot = at(next, at(level, node));
     nodes[slot] = node;
     offsets[slot] = at(flame.nodes.offsetNanos, node);
-    next[level] = slot + 1;
+    next[at(level, node)] = slot + 1;
   }
-  return { flame, levels, nodes, firstOf, offsets };
+  return { flame, boxes, levels, nodes, firstOf, offsets };
+}
+
+/** Level of the box that shows a node. */
+export function levelOf(graph: FlameLevels, node: NodeIndex): number {
+  return at(graph.boxes.level, node);
+}
+
+/** The box that a box hangs from; -1 for the root. */
+export function callerBox(graph: FlameLevels, node: NodeIndex): number {
+  const parent = at(graph.flame.nodes.parent, node);
+  return parent < 0 ? -1 : at(graph.boxes.boxOf, parent);
 }
 
 /** The part of the graph on the screen: the box of the zoomed node fills the width. */
@@ -57,6 +71,11 @@ export function viewOfNode(flame: Flame, node: NodeIndex, top: number): FlameVie
   const start = flame.nodes.parent.length > 0 ? at(flame.nodes.offsetNanos, node) : 0;
   const total = flame.nodes.parent.length > 0 ? at(flame.nodes.totalNanos, node) : 0;
   return { startNanos: start, endNanos: start + Math.max(total, 1), top };
+}
+
+/** The number of levels above the screen, at least partly. */
+export function levelsAbove(view: FlameView): number {
+  return Math.ceil(view.top / LEVEL_HEIGHT);
 }
 
 /** A box on the screen. */
@@ -141,15 +160,28 @@ export function hitFlame(graph: FlameLevels, view: FlameView, width: number, x: 
 
 export type FlameStep = 'up' | 'down' | 'left' | 'right';
 
-/** The neighbour of a node: its caller, its largest callee, or the box beside it on the same level; the node itself if there is none. */
-export function neighbour(graph: FlameLevels, node: NodeIndex, step: FlameStep): NodeIndex {
-  const { flame } = graph;
-  if (step === 'up') return Math.max(0, at(flame.nodes.parent, node)) as NodeIndex;
-  if (step === 'down') {
-    const child = node + 1;
-    return child < flame.nodes.parent.length && at(flame.nodes.parent, child) === node ? (child as NodeIndex) : node;
+/** The largest of the boxes that hang from a box, the first of several; `null` if there is none. */
+function largestCallee(graph: FlameLevels, node: NodeIndex): NodeIndex | null {
+  const { offsetNanos, totalNanos } = graph.flame.nodes;
+  const level = levelOf(graph, node) + 1;
+  if (level >= graph.levels) return null;
+  const to = at(graph.firstOf, level + 1);
+  const end = at(offsetNanos, node) + at(totalNanos, node);
+  let largest: number | null = null;
+  for (let slot = lowerBound(graph.offsets, at(offsetNanos, node), at(graph.firstOf, level), to); slot < to; slot++) {
+    const callee = at(graph.nodes, slot);
+    if (at(offsetNanos, callee) > end) break;
+    if (callerBox(graph, callee as NodeIndex) !== node) continue;
+    if (largest === null || at(totalNanos, callee) > at(totalNanos, largest)) largest = callee;
   }
-  const level = at(flame.nodes.depth, node);
+  return largest as NodeIndex | null;
+}
+
+/** The neighbour of a box: its caller, its largest callee, or the box beside it on the same level; the box itself if there is none. */
+export function neighbour(graph: FlameLevels, node: NodeIndex, step: FlameStep): NodeIndex {
+  if (step === 'up') return Math.max(0, callerBox(graph, node)) as NodeIndex;
+  if (step === 'down') return largestCallee(graph, node) ?? node;
+  const level = levelOf(graph, node);
   const from = at(graph.firstOf, level);
   const to = at(graph.firstOf, level + 1);
   const slot = lowerBound(graph.nodes, node, from, to) + (step === 'right' ? 1 : -1);
@@ -237,15 +269,29 @@ export function titleOfNode(flame: Flame, node: NodeIndex): string {
   return flame.frames[at(flame.nodes.frame, node)]?.function ?? flame.title;
 }
 
+/** What the label of a box names: a function, or a folded run as `tokio, std · 16 frames`. */
+export function titleOfBox(graph: FlameLevels, node: NodeIndex): string {
+  const { flame, boxes } = graph;
+  if (!boxes.folded.has(node)) return titleOfNode(flame, node);
+  const { whose, frames } = foldedRun(flame, boxes, node);
+  return `${whose} · ${frames}`;
+}
+
+/** Time in the function of a box itself; of a folded run, in its functions. */
+export function selfOfBox({ flame, boxes }: FlameLevels, node: NodeIndex): number {
+  return boxes.folded.has(node) ? foldedRun(flame, boxes, node).selfNanos : at(flame.nodes.selfNanos, node);
+}
+
 /** A box in words: `hash_block, 93%, 2.10s total, 1.90s self, 2,098 samples`. */
-export function nodeInWords(flame: Flame, node: NodeIndex): string {
+export function boxInWords(graph: FlameLevels, node: NodeIndex): string {
+  const { flame } = graph;
   const total = at(flame.nodes.totalNanos, node);
   const samples = samplesOf(flame, total);
   return [
-    titleOfNode(flame, node),
+    titleOfBox(graph, node),
     formatShare(ratio(total, flame.weightNanos)),
     `${formatDuration(total)} total`,
-    `${formatDuration(at(flame.nodes.selfNanos, node))} self`,
+    `${formatDuration(selfOfBox(graph, node))} self`,
     ...(samples === null ? [] : [counted(samples, 'sample')]),
   ].join(', ');
 }
@@ -265,23 +311,33 @@ export function widestNodeOf(flame: Flame, frame: number): NodeIndex | null {
 }
 
 /** The number of levels that nine tenths of the stacks share: the trunk before the branches. */
-export function trunkLevels(flame: Flame): number {
-  let node = 0;
-  while (
-    node + 1 < flame.nodes.parent.length &&
-    at(flame.nodes.parent, node + 1) === node &&
-    at(flame.nodes.totalNanos, node + 1) >= 0.9 * at(flame.nodes.totalNanos, 0)
-  )
-    node += 1;
-  return flame.nodes.parent.length > 0 ? at(flame.nodes.depth, node) + 1 : 0;
+export function trunkLevels(graph: FlameLevels): number {
+  const { totalNanos } = graph.flame.nodes;
+  if (graph.levels === 0) return 0;
+  let node = 0 as NodeIndex;
+  for (;;) {
+    const callee = largestCallee(graph, node);
+    if (callee === null || at(totalNanos, callee) < 0.9 * at(totalNanos, 0)) return levelOf(graph, node) + 1;
+    node = callee;
+  }
 }
 
 /** The number of levels to show without scrolling: down to the last with a box of a fiftieth of the whole. Thin towers need scrolling. */
 export function levelsWorthShowing(graph: FlameLevels): number {
-  const { flame } = graph;
+  const { totalNanos } = graph.flame.nodes;
   let deepest = 0;
-  for (let node = 0; node < flame.nodes.parent.length; node++) {
-    if (at(flame.nodes.totalNanos, node) * 50 >= at(flame.nodes.totalNanos, 0)) deepest = Math.max(deepest, at(flame.nodes.depth, node));
+  for (const node of graph.nodes) {
+    if (at(totalNanos, node) * 50 >= at(totalNanos, 0)) deepest = Math.max(deepest, levelOf(graph, node as NodeIndex));
   }
   return deepest + 1;
+}
+
+/** The boxes that show a function. */
+export function boxesOfFrame({ flame, boxes }: FlameLevels, frame: number): ReadonlySet<number> {
+  const found = new Set<number>();
+  if (frame < 0) return found;
+  for (let node = 0; node < flame.nodes.parent.length; node++) {
+    if (at(flame.nodes.frame, node) === frame) found.add(at(boxes.boxOf, node));
+  }
+  return found;
 }

@@ -14,6 +14,7 @@ import {
   selectingExcerpt,
   selectingSpan,
   showingTime,
+  toggledRun,
   toggledWithout,
 } from './url';
 
@@ -33,6 +34,10 @@ export interface SelectionActions {
   openSpan(handle: string): void;
   selectFrame(handle: string | null): void;
   zoomFlame(node: number): void;
+  /** Unfolds the run of foreign frames that begins at a node, or folds it again. */
+  toggleRun(first: number): void;
+  /** Folds all runs of foreign frames, or unfolds them. */
+  foldForeign(isFolded: boolean): void;
   showTime(time: FlameTime): void;
   /** Moves the part of the time axis that is on the screen. */
   setRange(range: TimeRange | null): void;
@@ -76,6 +81,8 @@ export function useSelection(): Selection {
       openSpan: (handle) => go((previous) => selectingSpan(previous, handle, null), true),
       selectFrame: (handle) => go((previous) => changed(previous, { frame: handle }), false),
       zoomFlame: (node) => go((previous) => changed(previous, { node: node > 0 ? node : null }), true),
+      toggleRun: (first) => go((previous) => toggledRun(previous, first), true),
+      foldForeign: (isFolded) => go((previous) => changed(previous, { unfold: isFolded ? null : 'all' }), true),
       showTime: (time) => go((previous) => showingTime(previous, time), false),
       setRange: (range) => go((previous) => changed(previous, { t: range === null ? null : printRange(range) }), true),
       selectExcerpt: (excerpt) => go((previous) => selectingExcerpt(previous, excerpt), false),

@@ -12,7 +12,9 @@ import {
   readRecordingSearch,
   selectingSpan,
   showingTime,
+  toggledRun,
   toggledWithout,
+  unfoldedOf,
 } from './url';
 
 describe('reading search parameters', () => {
@@ -26,6 +28,7 @@ describe('reading search parameters', () => {
       fold: 's3.s9',
       time: 'off_cpu',
       node: 12,
+      unfold: 'n4.n90',
     };
     expect(readRecordingSearch(search)).toEqual(search);
   });
@@ -36,6 +39,7 @@ describe('reading search parameters', () => {
     ['a range that is none', { t: '9-3' }],
     ['a fold that is none', { fold: 's3,s9' }],
     ['a node that is none', { node: -1 }],
+    ['runs that are none', { unfold: 'n4.s2' }],
     ['poles that are none', { without: 'p1.s3' }],
     ['a time that is none, or goes without saying', { time: 'on_cpu' }],
     ['strangers', { token: 'secret', utm: 'x' }],
@@ -70,6 +74,15 @@ describe('round trips', () => {
     expect(fold === null ? null : printFold(fold)).toBe(text);
   });
 
+  it('a run of foreign frames is unfolded and folded again', () => {
+    const one = toggledRun({}, 4);
+    expect(one).toEqual({ unfold: 'n4' });
+    expect(toggledRun(one, 90)).toEqual({ unfold: 'n4.n90' });
+    expect(toggledRun(one, 4)).toEqual({});
+    expect(toggledRun({ unfold: 'all' }, 4)).toEqual({ unfold: 'all' });
+    expect(unfoldedOf({ unfold: 'n4.n90' })).toEqual(new Set([4, 90]));
+  });
+
   it('nothing folded is not in the URL', () => {
     expect(printFold({ all: false, except: new Set() })).toBeNull();
     expect(isFolded(foldOf({}), 3 as SpanIndex)).toBe(false);
@@ -93,6 +106,10 @@ describe('changing the selection', () => {
     expect(selectingSpan(search, 's5', null)).toEqual({ span: 's5', frame: 'f3', t: '1-2' });
     expect(selectingSpan(search, 's2', 'p1')).toEqual(search);
     expect(selectingSpan(search, null, null)).toEqual({ frame: 'f3', t: '1-2' });
+  });
+  it('another flame graph keeps that all of it is unfolded, but no single runs', () => {
+    expect(selectingSpan({ span: 's2', unfold: 'n4' }, 's5', null)).toEqual({ span: 's5' });
+    expect(showingTime({ span: 's2', unfold: 'all' }, 'wall')).toEqual({ span: 's2', time: 'wall', unfold: 'all' });
   });
   it('another time of the flame graph keeps all but its zoom, and on-CPU goes without saying', () => {
     const blocked = { span: 's2', pole: 'p1', frame: 'f3', t: '1-2', time: 'off_cpu' } as const;

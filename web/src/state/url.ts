@@ -2,6 +2,7 @@
 import type { FlameTime } from '../api/types.gen';
 import type { Nanos } from '../base/brand';
 import type { Excerpt } from '../logic/excerpt';
+import { NOTHING_UNFOLDED, type Unfolded } from '../logic/foreign-runs';
 import { isHandle } from '../logic/handles';
 import { type Fold, NOTHING_FOLDED } from '../logic/rows';
 import type { TimeRange } from '../logic/waterfall';
@@ -36,6 +37,8 @@ export interface RecordingSearch {
   readonly time?: Exclude<FlameTime, 'on_cpu'>;
   /** Node that fills the flame graph. */
   readonly node?: number;
+  /** Runs of foreign frames that are unfolded: `n4.n90`, by their first nodes, or `all`. */
+  readonly unfold?: string;
   /** What rows of the trace are searched for. */
   readonly find?: string;
   /** Whether the trace shows only what was found. */
@@ -46,6 +49,9 @@ export interface RecordingSearch {
 const FOLDS_MAX = 400;
 /** Poles of one question to the server. */
 const WITHOUT_MAX = 100;
+/** Runs that one has unfolded by hand; the toggle unfolds all. */
+const UNFOLDED_MAX = 100;
+const NODE = /^n[1-9]\d{0,7}$/;
 const QUERY_CHARACTERS_MAX = 200;
 const SPAN_ID = /^[0-9a-f]{16}$/;
 const RANGE = /^(-?\d{1,16})-(-?\d{1,16})$/;
@@ -77,7 +83,7 @@ export function readCompareSearch(search: Readonly<Record<string, unknown>>): Co
 
 /** Reads the search parameters of a recording, without invalid ones. */
 export function readRecordingSearch(search: Readonly<Record<string, unknown>>): RecordingSearch {
-  const { span, id, pole, without, frame, range, thread, t, fold, time, node, find, only } = search;
+  const { span, id, pole, without, frame, range, thread, t, fold, time, node, unfold, find, only } = search;
   // The router turns words that look like numbers into numbers.
   const words = typeof find === 'string' || typeof find === 'number' ? String(find).slice(0, QUERY_CHARACTERS_MAX) : '';
   return {
@@ -92,6 +98,7 @@ export function readRecordingSearch(search: Readonly<Record<string, unknown>>): 
     ...(typeof fold === 'string' && readFold(fold) !== null ? { fold } : {}),
     ...(time === 'off_cpu' || time === 'wall' ? { time } : {}),
     ...(typeof node === 'number' && Number.isSafeInteger(node) && node > 0 ? { node } : {}),
+    ...(typeof unfold === 'string' && readUnfolded(unfold) !== null ? { unfold } : {}),
     ...(words === '' ? {} : { find: words }),
     ...(words !== '' && (only === 1 || only === '1') ? { only: 1 } : {}),
   };
@@ -150,6 +157,34 @@ export function foldOf(search: RecordingSearch): Fold {
   return search.fold === undefined ? NOTHING_FOLDED : (readFold(search.fold) ?? NOTHING_FOLDED);
 }
 
+/** `n4.n90` or `all` as unfolded runs; `null` if invalid. */
+export function readUnfolded(text: string): Unfolded | null {
+  if (text === 'all') return 'all';
+  const words = text.split('.');
+  if (words.length > UNFOLDED_MAX || !words.every((word) => NODE.test(word))) return null;
+  return new Set(words.map((word) => Number(word.slice(1))));
+}
+
+/** The unfolded runs of a URL. */
+export function unfoldedOf(search: RecordingSearch): Unfolded {
+  return search.unfold === undefined ? NOTHING_UNFOLDED : (readUnfolded(search.unfold) ?? NOTHING_UNFOLDED);
+}
+
+/** The run that begins at a node unfolded, or folded again. With all unfolded, and with too many, nothing changes. */
+export function toggledRun(search: RecordingSearch, first: number): RecordingSearch {
+  const unfolded = unfoldedOf(search);
+  if (unfolded === 'all') return search;
+  const nodes = new Set(unfolded);
+  if (!nodes.delete(first)) nodes.add(first);
+  if (nodes.size > UNFOLDED_MAX) return search;
+  return changed(search, { unfold: nodes.size === 0 ? null : [...nodes].map((node) => `n${node}`).join('.') });
+}
+
+/** What belongs to the nodes of one graph, for another graph: no zoom, and no single runs unfolded. */
+function ofNewGraph({ unfold }: RecordingSearch): { readonly node: null; readonly unfold: 'all' | null } {
+  return { node: null, unfold: unfold === 'all' ? unfold : null };
+}
+
 /** The search with changed parameters; `null` removes one. */
 export function changed(
   search: RecordingSearch,
@@ -164,16 +199,16 @@ export function selectingExcerpt(search: RecordingSearch, { range, thread }: Par
   return changed(search, {
     ...(range === undefined ? {} : { range: range === null ? null : printRange(range) }),
     ...(thread === undefined ? {} : { thread }),
-    node: null,
+    ...ofNewGraph(search),
   });
 }
 
 /** Another time of the flame graph: a new graph, so the zoom resets; the function stays selected. */
 export function showingTime(search: RecordingSearch, time: FlameTime): RecordingSearch {
-  return changed(search, { time: time === 'on_cpu' ? null : time, node: null });
+  return changed(search, { time: time === 'on_cpu' ? null : time, ...ofNewGraph(search) });
 }
 
 /** The selection of a span: a selected function stays, the zoom of another span's flame graph resets. */
 export function selectingSpan(search: RecordingSearch, span: string | null, pole: string | null): RecordingSearch {
-  return changed(search, { span, id: null, pole, node: span === (search.span ?? null) ? (search.node ?? null) : null });
+  return changed(search, { span, id: null, pole, ...(span === (search.span ?? null) ? {} : ofNewGraph(search)) });
 }

@@ -14,8 +14,8 @@ interface Node {
 
 const node = (): Node => ({ self: 0, total: 0, children: new Map() });
 
-/** The flame graph of the text. Functions get handles in order of occurrence. */
-export function flameOf(text: string): Flame {
+/** The flame graph of the text. Functions get handles in order of occurrence; those that match `foreign` are of libraries. */
+export function flameOf(text: string, foreign: RegExp | null = null): Flame {
   const root = node();
   for (const line of text.split('\n').map((part) => part.trim())) {
     if (line === '') continue;
@@ -86,7 +86,7 @@ export function flameOf(text: string): Flame {
       line: 0,
       reason: null,
       runtime: null,
-      whose: 'program',
+      whose: foreign?.test(name) === true ? 'library' : 'program',
     })),
     nodes,
   });

@@ -10,6 +10,7 @@ import { FLAME_TIME_WORDS, madeOfInWords, numberInWords } from '../../logic/flam
 import type { NoSamples } from '../../logic/no-samples';
 import { flameQuery } from '../../state/queries';
 import type { Selection } from '../../state/selection';
+import { unfoldedOf } from '../../state/url';
 import { Failure, Notice, Skeleton } from '../parts/notice';
 import { FlameGraph } from './flame-graph';
 import { FrameCard } from './frame-card';
@@ -109,6 +110,9 @@ export function Code({
   const first = flame === undefined ? null : named(flame);
   const frames = useMemo(() => (flame === undefined ? [] : framesOfFlame(flame, first)), [flame, first]);
   const frame = search.frame ?? null;
+  const unfoldText = search.unfold;
+  // The graph stays the same object while other parts of the URL change.
+  const unfolded = useMemo(() => unfoldedOf(unfoldText === undefined ? {} : { unfold: unfoldText }), [unfoldText]);
   return (
     <>
       <section className={css.section} aria-label="Flame graph">
@@ -129,8 +133,11 @@ export function Code({
             flame={flame}
             selectedHandle={frame}
             zoomedNode={search.node ?? 0}
+            unfolded={unfolded}
             onSelect={actions.selectFrame}
             onZoom={actions.zoomFlame}
+            onToggleRun={actions.toggleRun}
+            onFoldForeign={actions.foldForeign}
           />
         )}
       </section>

@@ -1,103 +1,27 @@
-import { type KeyboardEvent, type MouseEvent, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react';
+import { type KeyboardEvent, type MouseEvent, type PointerEvent, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import type { Flame } from '../../api/types.gen';
 import type { NodeIndex } from '../../base/brand';
 import { at } from '../../base/column';
 import { ratio } from '../../base/math';
-import { createFlameEngine, type FlameEngine } from '../../canvas/flame-engine';
+import { createFlameEngine } from '../../canvas/flame-engine';
 import { hueOf } from '../../canvas/palette';
-import {
-  boxesOnScreen,
-  type FlameStep,
-  LEVEL_HEIGHT,
-  neighbour,
-  nodeInWords,
-  originShares,
-  samplesOf,
-  titleOfNode,
-} from '../../logic/flame-graph';
-import { counted, formatDuration, formatPlace, formatShare } from '../../logic/format';
+import { callerBox, type FlameStep, LEVEL_HEIGHT, levelsOf, neighbour, originShares, titleOfBox } from '../../logic/flame-graph';
+import { boxesOf, type Unfolded } from '../../logic/foreign-runs';
+import { formatShare } from '../../logic/format';
 import { shortName } from '../../logic/function-name';
 import { useAtom } from '../../state/store';
 import { createHover, HoverCard } from '../parts/hover-card';
 import parts from '../parts/parts.module.css';
 import { ScrollThumb } from '../parts/scroll-thumb';
 import { usePalette } from '../parts/use-palette';
+import { BoxCard, BoxesMirror } from './flame-boxes';
+import { FlameTools } from './flame-tools';
 import css from './recording.module.css';
-
-/** Limits of the boxes for keyboard and screen reader: the least width in pixels, and the number of boxes. */
-const MIRRORED_WIDTH_MIN = 6;
-const MIRRORED_MAX = 300;
 
 /** Width of the scroll bar, if there is one. */
 const SCROLL_WIDTH = 12;
 
 const STEPS: Readonly<Record<string, FlameStep>> = { ArrowUp: 'up', ArrowDown: 'down', ArrowLeft: 'left', ArrowRight: 'right' };
-
-function NodeCard({ flame, node }: { readonly flame: Flame; readonly node: NodeIndex }) {
-  const frame = flame.frames[at(flame.nodes.frame, node)];
-  const total = at(flame.nodes.totalNanos, node);
-  const self = at(flame.nodes.selfNanos, node);
-  const samples = samplesOf(flame, total);
-  return (
-    <>
-      <strong>{titleOfNode(flame, node)}</strong>
-      {frame !== undefined && frame.file !== '' && <p>{formatPlace(frame.file, at(flame.nodes.line, node))}</p>}
-      {frame?.reason !== null && frame?.reason !== undefined && <p>no function name: {frame.reason}</p>}
-      <dl>
-        <dt>total</dt>
-        <dd>
-          {formatDuration(total)} · {formatShare(ratio(total, flame.weightNanos))}
-          {samples !== null && ` · ${counted(samples, 'sample')}`}
-        </dd>
-        <dt>self</dt>
-        <dd>
-          {formatDuration(self)} · {formatShare(ratio(self, flame.weightNanos))}
-        </dd>
-      </dl>
-    </>
-  );
-}
-
-/** The boxes on the screen as buttons over the canvas, for the keyboard, screen readers and tests. */
-function BoxesMirror({
-  engine,
-  selectedFrame,
-  tabNode,
-  onActivate,
-}: {
-  readonly engine: FlameEngine;
-  readonly selectedFrame: number;
-  readonly tabNode: NodeIndex;
-  readonly onActivate: (node: NodeIndex) => void;
-}) {
-  const { flame, graph, pointer } = engine;
-  const view = useAtom(engine.view, (value) => value);
-  const { width, height } = useAtom(engine.size, (value) => value);
-  const boxes = boxesOnScreen(graph, view, width, height, MIRRORED_WIDTH_MIN, MIRRORED_MAX);
-  const tabStop = boxes.some(({ node }) => node === tabNode) ? tabNode : boxes[0]?.node;
-  const focus = (focused: NodeIndex | null) => pointer.set({ ...pointer.get(), focused });
-  return (
-    <ul className={css.flameBoxes} aria-label="Functions of the flame graph, callers first">
-      {boxes.map((box) => (
-        <li key={box.node} style={{ left: box.x, top: box.y, width: box.width, height: LEVEL_HEIGHT }}>
-          <button
-            type="button"
-            data-node={box.node}
-            tabIndex={box.node === tabStop ? 0 : -1}
-            aria-label={nodeInWords(flame, box.node)}
-            aria-pressed={selectedFrame >= 0 && at(flame.nodes.frame, box.node) === selectedFrame}
-            onFocus={() => focus(box.node)}
-            onBlur={() => focus(null)}
-            // The container handles mouse clicks; this click comes from the keyboard or a screen reader.
-            onClick={(event) => {
-              if (event.detail === 0 && !event.shiftKey) onActivate(box.node);
-            }}
-          />
-        </li>
-      ))}
-    </ul>
-  );
-}
 
 /** The colours of the graph, by origin of the code, with their shares. */
 function Origins({ flame }: { readonly flame: Flame }) {
@@ -116,26 +40,41 @@ function Origins({ flame }: { readonly flame: Flame }) {
   );
 }
 
-/** A flame graph, callers on top. A click selects a function, a double click zooms into a box. */
+/** A flame graph, callers on top. A click selects a function or unfolds a run of foreign frames, a double click zooms into a box. */
 export function FlameGraph({
   flame,
   selectedHandle,
   zoomedNode,
+  unfolded,
   onSelect,
   onZoom,
+  onToggleRun,
+  onFoldForeign,
 }: {
   readonly flame: Flame;
   readonly selectedHandle: string | null;
   readonly zoomedNode: number;
+  readonly unfolded: Unfolded;
   readonly onSelect: (handle: string | null) => void;
   readonly onZoom: (node: number) => void;
+  /** Unfolds the run that begins at a node, or folds it again. */
+  readonly onToggleRun: (first: number) => void;
+  readonly onFoldForeign: (isFolded: boolean) => void;
 }) {
   const host = useRef<HTMLDivElement>(null);
   const boxesCanvas = useRef<HTMLCanvasElement>(null);
   const pointerCanvas = useRef<HTMLCanvasElement>(null);
-  const engine = useMemo(() => createFlameEngine(flame), [flame]);
-  const { graph, pointer, topMax } = engine;
-  const zoomed = (zoomedNode < flame.nodes.parent.length ? zoomedNode : 0) as NodeIndex;
+  const wanted = useMemo(() => levelsOf(flame, boxesOf(flame, unfolded)), [flame, unfolded]);
+  const zoomedOrRoot = (zoomedNode < flame.nodes.parent.length ? zoomedNode : 0) as NodeIndex;
+  // One engine per flame graph; later changes go through its setters.
+  const first = useRef({ wanted, zoomedOrRoot });
+  first.current = { wanted, zoomedOrRoot };
+  // biome-ignore lint/correctness/useExhaustiveDependencies: of a new flame graph
+  const engine = useMemo(() => createFlameEngine(first.current.wanted, first.current.zoomedOrRoot), [flame]);
+  useLayoutEffect(() => engine.setGraph(wanted), [engine, wanted]);
+  const { pointer } = engine;
+  const { graph, height, topMax } = useAtom(engine.layout, (layout) => layout);
+  const zoomed = at(graph.boxes.boxOf, zoomedOrRoot) as NodeIndex;
   const selectedFrame = useMemo(() => flame.frames.findIndex((frame) => frame.handle === selectedHandle), [flame, selectedHandle]);
   const [tabNode, setTabNode] = useState<NodeIndex>(0 as NodeIndex);
   const hover = useMemo(createHover, []);
@@ -163,7 +102,11 @@ export function FlameGraph({
     return () => element.removeEventListener('wheel', onWheel);
   }, [engine, topMax, hover]);
 
-  const selectNode = (node: NodeIndex): void => {
+  const activate = (node: NodeIndex): void => {
+    if (graph.boxes.folded.has(node)) {
+      onToggleRun(node);
+      return;
+    }
     const handle = flame.frames[at(flame.nodes.frame, node)]?.handle ?? null;
     onSelect(handle === selectedHandle ? null : handle);
   };
@@ -174,7 +117,7 @@ export function FlameGraph({
   const onPointerMove = (event: PointerEvent): void => {
     const node = nodeAt(event);
     pointer.set({ ...pointer.get(), hovered: node });
-    hover.set(node === null ? null : { x: event.clientX, y: event.clientY, content: <NodeCard flame={flame} node={node} /> });
+    hover.set(node === null ? null : { x: event.clientX, y: event.clientY, content: <BoxCard graph={graph} node={node} /> });
   };
   const onPointerLeave = (): void => {
     pointer.set({ ...pointer.get(), hovered: null });
@@ -183,11 +126,11 @@ export function FlameGraph({
   const onClick = (event: MouseEvent): void => {
     const node = nodeAt(event);
     // The second click of a double click would undo the first.
-    if (node !== null && event.detail === 1) selectNode(node);
+    if (node !== null && event.detail === 1) activate(node);
   };
   const onDoubleClick = (event: MouseEvent): void => {
     const node = nodeAt(event);
-    if (node !== null) onZoom(node === zoomed ? Math.max(0, at(flame.nodes.parent, node)) : node);
+    if (node !== null) onZoom(node === zoomed ? Math.max(0, callerBox(graph, node)) : node);
   };
 
   const focusNode = (node: NodeIndex): void => {
@@ -195,13 +138,20 @@ export function FlameGraph({
     setTabNode(node);
     requestAnimationFrame(() => host.current?.querySelector<HTMLElement>(`[data-node="${node}"]`)?.focus({ preventScroll: true }));
   };
+  const toggleRunAt = (node: NodeIndex): void => {
+    const run = at(graph.boxes.runOf, node) as NodeIndex;
+    if (run < 0) return;
+    focusNode(run);
+    onToggleRun(run);
+  };
   const onKeyDown = (event: KeyboardEvent): void => {
     const { focused } = pointer.get();
     if (focused === null || event.ctrlKey || event.metaKey || event.altKey) return;
     const step = STEPS[event.key];
     if (step !== undefined) focusNode(neighbour(graph, focused, step));
     else if (event.key === 'Enter' && event.shiftKey) onZoom(focused);
-    else if (event.key === 'Backspace') onZoom(Math.max(0, at(flame.nodes.parent, zoomed)));
+    else if (event.key.toLowerCase() === 'c') toggleRunAt(focused);
+    else if (event.key === 'Backspace') onZoom(Math.max(0, callerBox(graph, zoomed)));
     else return;
     event.preventDefault();
   };
@@ -209,26 +159,27 @@ export function FlameGraph({
   const scrollable = useMemo(
     () => ({
       watch: engine.view.watch,
-      position: () => ({ fraction: ratio(engine.view.get().top, topMax), seen: ratio(engine.height, graph.levels * LEVEL_HEIGHT) }),
+      position: () => ({ fraction: ratio(engine.view.get().top, topMax), seen: ratio(height, graph.levels * LEVEL_HEIGHT) }),
       scrollTo: (fraction: number) => engine.setTop(fraction * topMax),
     }),
-    [engine, topMax, graph],
+    [engine, height, topMax, graph],
   );
 
   return (
     <>
+      <FlameTools engine={engine} unfolded={unfolded} onFoldForeign={onFoldForeign} />
       {zoomed > 0 && (
         <div className={css.zoomPath}>
           <button type="button" className={parts.button} onClick={() => onZoom(0)}>
             Whole graph
           </button>
-          <span className={css.muted}>zoomed to</span> <code>{shortName(titleOfNode(flame, zoomed))}</code>
+          <span className={css.muted}>zoomed to</span> <code>{shortName(titleOfBox(graph, zoomed))}</code>
         </div>
       )}
       <div
         ref={host}
         className={css.flame}
-        style={{ height: engine.height }}
+        style={{ height }}
         role="group"
         aria-label={`Flame graph of ${flame.title}`}
         onPointerMove={onPointerMove}
@@ -240,7 +191,7 @@ export function FlameGraph({
         <div className={css.flameInner} style={{ right: topMax > 0 ? SCROLL_WIDTH : 0 }}>
           <canvas ref={boxesCanvas} aria-hidden="true" />
           <canvas ref={pointerCanvas} aria-hidden="true" />
-          <BoxesMirror engine={engine} selectedFrame={selectedFrame} tabNode={tabNode} onActivate={selectNode} />
+          <BoxesMirror engine={engine} selectedFrame={selectedFrame} tabNode={tabNode} onActivate={activate} />
         </div>
         <ScrollThumb target={scrollable} top={0} />
       </div>
