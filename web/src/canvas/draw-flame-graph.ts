@@ -1,12 +1,18 @@
-/** Draws a flame graph downwards. The origin of the code sets a box's colour; boxes of the selected function are highlighted. */
+/**
+ * Draws a flame graph downwards. The origin of the code sets a box's colour, or where there are waits the state of its time; boxes of the selected
+ * function are highlighted.
+ */
+import type { Flame } from '../api/types.gen';
 import type { NodeIndex } from '../base/brand';
 import { at } from '../base/column';
 import { ratio } from '../base/math';
 import { type FlameLevels, type FlameView, LEVEL_HEIGHT, levelOf, visitBoxes } from '../logic/flame-graph';
+import { ranShare, showsStates, waitOfNode } from '../logic/flame-legend';
 import { foldedRun } from '../logic/foreign-runs';
 import { formatShare } from '../logic/format';
 import { originOfPlaced, shorterNamesOfPlaced } from '../logic/placed-function';
 import { hueOf, type Palette } from './palette';
+import { stateFill } from './state-fill';
 import type { SurfaceSize } from './surface';
 import { fitOneOf, widthOf } from './text';
 
@@ -22,6 +28,8 @@ export interface FlameScene {
 const BOX_WIDTH_MIN = 1;
 const LABEL_WIDTH_MIN = 24;
 const FONT_SIZE = 11.5;
+/** Height of the strip of states at the lower edge of a box. */
+const STRIP_HEIGHT = 5;
 
 /** The look of a function's boxes, computed once per function of a graph. */
 interface FrameLook {
@@ -75,11 +83,40 @@ function hatch(c: CanvasRenderingContext2D, x: number, y: number, width: number,
   c.restore();
 }
 
+function groundOf(hue: number | null, palette: Palette): string {
+  return hue === null ? palette.neutralTint : (palette.tints[hue] ?? palette.neutralTint);
+}
+
+/** The ground of a box by what most of its time was. */
+function stateGround(flame: Flame, node: NodeIndex, palette: Palette): string {
+  return ranShare(flame, node) > 0.5 ? palette.onCpuTint : palette.neutralTint;
+}
+
+/** The strip of states: time on a CPU on the left, then the waits as what most of them were for. */
+function drawStates(
+  c: CanvasRenderingContext2D,
+  flame: Flame,
+  node: NodeIndex,
+  x: number,
+  y: number,
+  width: number,
+  palette: Palette,
+): void {
+  const wait = waitOfNode(flame, node);
+  const ran = wait === null ? width : ranShare(flame, node) * width;
+  c.fillStyle = stateFill(c, 'on_cpu', palette);
+  c.fillRect(x, y, ran, STRIP_HEIGHT);
+  if (wait === null) return;
+  c.fillStyle = stateFill(c, wait, palette);
+  c.fillRect(x + ran, y, width - ran, STRIP_HEIGHT);
+}
+
 export function drawFlameGraph(c: CanvasRenderingContext2D, scene: FlameScene, view: FlameView, size: SurfaceSize, palette: Palette): void {
   const { graph, zoomed, selected } = scene;
   const { flame } = graph;
   const zoomLevel = levelOf(graph, zoomed);
   const whole = at(flame.nodes.totalNanos, 0);
+  const hasStates = showsStates(flame);
   c.textBaseline = 'middle';
   visitBoxes(graph, view, size.width, size.height, BOX_WIDTH_MIN, (node, x, y, width) => {
     const frame = at(flame.nodes.frame, node);
@@ -89,10 +126,11 @@ export function drawFlameGraph(c: CanvasRenderingContext2D, scene: FlameScene, v
     const isCaller = levelOf(graph, node) < zoomLevel;
     const hue = look?.hue ?? null;
     c.globalAlpha = isCaller ? 0.55 : 1;
-    c.fillStyle = isSelected ? palette.accent : hue === null ? palette.neutralTint : (palette.tints[hue] ?? palette.neutralTint);
+    c.fillStyle = isSelected ? palette.accent : hasStates ? stateGround(flame, node, palette) : groundOf(hue, palette);
     const boxWidth = Math.max(width - (width > 3 ? 1 : 0), BOX_WIDTH_MIN);
     c.fillRect(x, y, boxWidth, LEVEL_HEIGHT - 1);
-    if (width > 3) {
+    if (hasStates) drawStates(c, flame, node, x, y + LEVEL_HEIGHT - 1 - STRIP_HEIGHT, boxWidth, palette);
+    else if (width > 3) {
       // The tint alone is too pale to be seen on the surface: a line below the box, and all around it where colours are forced.
       c.strokeStyle = palette.edge ?? (hue === null ? palette.neutral : (palette.hues[hue] ?? palette.neutral));
       c.lineWidth = 1;
@@ -103,7 +141,7 @@ export function drawFlameGraph(c: CanvasRenderingContext2D, scene: FlameScene, v
     c.globalAlpha = 1;
     if (width < LABEL_WIDTH_MIN) return;
     c.fillStyle = isSelected ? palette.accentText : palette.text;
-    const middle = y + LEVEL_HEIGHT / 2;
+    const middle = y + (LEVEL_HEIGHT - (hasStates ? STRIP_HEIGHT : 0)) / 2;
     let room = width - 9;
     c.font = `${FONT_SIZE - 1}px ${palette.sans}`;
     const share = formatShare(ratio(at(flame.nodes.totalNanos, node), whole));

@@ -23,6 +23,8 @@ export interface Palette {
   readonly tints: readonly string[];
   /** Threads on a CPU, and by the kind of wait. */
   readonly onCpu: string;
+  /** Ground of text where most of the time was on a CPU. */
+  readonly onCpuTint: string;
   readonly waits: Readonly<Record<string, string>>;
   /** Families for text, as CSS prints them. */
   readonly sans: string;
@@ -78,6 +80,7 @@ export function readPalette(element: HTMLElement): Palette {
     neutralTint: colour('neutral-tint'),
     edge: window.matchMedia('(forced-colors: active)').matches ? colour('text') : null,
     onCpu: colour('on-cpu'),
+    onCpuTint: colour('on-cpu-tint'),
     waits: Object.fromEntries(WAIT_TOKENS.map(([wait, token]) => [wait, colour(token)])),
     hues: series('hue'),
     tints: series('tint'),

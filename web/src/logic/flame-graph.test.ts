@@ -13,7 +13,6 @@ import {
   levelsOf,
   levelsWorthShowing,
   neighbour,
-  originShares,
   titleOfNode,
   trunkLevels,
   viewOfNode,
@@ -157,10 +156,6 @@ describe('what can be read off', () => {
     expect(read).toEqual(['main 5 45', 'visit 40 40']);
     expect(hottestFrames(recursive, totals, null, 1)).toEqual([1]);
     expect(hottestFrames(recursive, totals, 'f1', 2)).toEqual([0, 1]);
-  });
-
-  it('whose code it is', () => {
-    expect(originShares(flame).map(({ name, share }) => `${name} ${share}`)).toEqual(['language runtime 0.1', 'native code 0.9']);
   });
 
   it('a box in words', () => {

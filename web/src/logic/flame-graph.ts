@@ -3,10 +3,9 @@ import type { Flame } from '../api/types.gen';
 import type { FrameIndex, NodeIndex } from '../base/brand';
 import { at, lowerBound, upperBound } from '../base/column';
 import { ratio } from '../base/math';
+import { statesInWords } from './flame-legend';
 import { boxesOf, type FlameBoxes, foldedRun } from './foreign-runs';
 import { counted, formatDuration, formatShare } from './format';
-import type { Origin } from './function-name';
-import { originOfPlaced } from './placed-function';
 
 /** Height of a level of boxes. */
 export const LEVEL_HEIGHT = 20;
@@ -231,39 +230,6 @@ export function samplesOf(flame: Flame, nanos: number): number | null {
   return flame.time === 'on_cpu' ? Math.round(ratio(nanos, flame.weightNanos) * flame.samples) : null;
 }
 
-/** Code of one origin, and its share of the self time. */
-export interface OriginShare {
-  readonly name: string;
-  readonly kind: Origin['kind'];
-  readonly share: number;
-}
-
-/** The legend of the colours: the crates with the most self time, then all grey code by kind. */
-export function originShares(flame: Flame, cratesMax = 6): readonly OriginShare[] {
-  const { self } = frameTotals(flame);
-  const crates = new Map<string, number>();
-  const greys: Record<Exclude<Origin['kind'], 'crate'>, number> = { runtime: 0, native: 0, unknown: 0 };
-  for (let frame = 0; frame < self.length; frame++) {
-    const origin = originOfPlaced(flame.frames[frame] ?? { function: '', file: '', line: 0 });
-    if (origin.kind === 'crate') crates.set(origin.name, (crates.get(origin.name) ?? 0) + at(self, frame));
-    else greys[origin.kind] += at(self, frame);
-  }
-  const named = [...crates].filter(([, nanos]) => nanos > 0).sort((a, b) => b[1] - a[1]);
-  const rest = named.slice(cratesMax).reduce((sum, [, nanos]) => sum + nanos, 0);
-  const part = (name: string, kind: Origin['kind'], nanos: number): OriginShare => ({
-    name,
-    kind,
-    share: ratio(nanos, flame.weightNanos),
-  });
-  return [
-    ...named.slice(0, cratesMax).map(([name, nanos]) => part(name, 'crate', nanos)),
-    part('other code', 'unknown', rest),
-    part('language runtime', 'runtime', greys.runtime),
-    part('native code', 'native', greys.native),
-    part('without a name', 'unknown', greys.unknown),
-  ].filter(({ share }) => share > 0);
-}
-
 /** The function of a node; for the root, the title of the graph. */
 export function titleOfNode(flame: Flame, node: NodeIndex): string {
   return flame.frames[at(flame.nodes.frame, node)]?.function ?? flame.title;
@@ -287,12 +253,14 @@ export function boxInWords(graph: FlameLevels, node: NodeIndex): string {
   const { flame } = graph;
   const total = at(flame.nodes.totalNanos, node);
   const samples = samplesOf(flame, total);
+  const states = statesInWords(flame, node);
   return [
     titleOfBox(graph, node),
     formatShare(ratio(total, flame.weightNanos)),
     `${formatDuration(total)} total`,
     `${formatDuration(selfOfBox(graph, node))} self`,
     ...(samples === null ? [] : [counted(samples, 'sample')]),
+    ...(states === '' ? [] : [states]),
   ].join(', ');
 }
 

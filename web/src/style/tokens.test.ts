@@ -38,7 +38,7 @@ const GROUNDS = ['surface', 'page', 'hover', 'accent-soft'];
 const TINTS = Array.from({ length: 8 }, (_, index) => `tint-${index}`);
 const HUES = Array.from({ length: 8 }, (_, index) => `hue-${index}`);
 const TEXT: readonly (readonly [string, readonly string[]])[] = [
-  ['text', [...GROUNDS, 'sunken', 'warn-soft', 'neutral-tint', ...TINTS]],
+  ['text', [...GROUNDS, 'sunken', 'warn-soft', 'neutral-tint', 'on-cpu-tint', ...TINTS]],
   ['text-muted', [...GROUNDS, 'sunken']],
   ['accent', GROUNDS],
   ['path', GROUNDS],

@@ -3,6 +3,7 @@ import { at } from '../../base/column';
 import { ratio } from '../../base/math';
 import type { FlameEngine } from '../../canvas/flame-engine';
 import { boxesOnScreen, boxInWords, type FlameLevels, LEVEL_HEIGHT, samplesOf, selfOfBox, titleOfBox } from '../../logic/flame-graph';
+import { statesInWords } from '../../logic/flame-legend';
 import { counted, formatDuration, formatPlace, formatShare } from '../../logic/format';
 import { useAtom } from '../../state/store';
 import css from './recording.module.css';
@@ -19,6 +20,7 @@ export function BoxCard({ graph, node }: { readonly graph: FlameLevels; readonly
   const total = at(flame.nodes.totalNanos, node);
   const self = selfOfBox(graph, node);
   const samples = samplesOf(flame, total);
+  const states = statesInWords(flame, node);
   return (
     <>
       <strong>{titleOfBox(graph, node)}</strong>
@@ -35,6 +37,12 @@ export function BoxCard({ graph, node }: { readonly graph: FlameLevels; readonly
         <dd>
           {formatDuration(self)} · {formatShare(ratio(self, flame.weightNanos))}
         </dd>
+        {states !== '' && (
+          <>
+            <dt>states</dt>
+            <dd>{states}</dd>
+          </>
+        )}
       </dl>
     </>
   );

@@ -4,10 +4,8 @@ import type { NodeIndex } from '../../base/brand';
 import { at } from '../../base/column';
 import { ratio } from '../../base/math';
 import { createFlameEngine } from '../../canvas/flame-engine';
-import { hueOf } from '../../canvas/palette';
-import { callerBox, type FlameStep, LEVEL_HEIGHT, levelsOf, neighbour, originShares, titleOfBox } from '../../logic/flame-graph';
+import { callerBox, type FlameStep, LEVEL_HEIGHT, levelsOf, neighbour, titleOfBox } from '../../logic/flame-graph';
 import { boxesOf, type Unfolded } from '../../logic/foreign-runs';
-import { formatShare } from '../../logic/format';
 import { shortName } from '../../logic/function-name';
 import { useAtom } from '../../state/store';
 import { createHover, HoverCard } from '../parts/hover-card';
@@ -15,6 +13,7 @@ import parts from '../parts/parts.module.css';
 import { ScrollThumb } from '../parts/scroll-thumb';
 import { usePalette } from '../parts/use-palette';
 import { BoxCard, BoxesMirror } from './flame-boxes';
+import { FlameLegend } from './flame-legend';
 import { FlameTools } from './flame-tools';
 import css from './recording.module.css';
 
@@ -22,23 +21,6 @@ import css from './recording.module.css';
 const SCROLL_WIDTH = 12;
 
 const STEPS: Readonly<Record<string, FlameStep>> = { ArrowUp: 'up', ArrowDown: 'down', ArrowLeft: 'left', ArrowRight: 'right' };
-
-/** The colours of the graph, by origin of the code, with their shares. */
-function Origins({ flame }: { readonly flame: Flame }) {
-  const shares = useMemo(() => originShares(flame), [flame]);
-  return (
-    <ul className={css.origins} aria-label="Self time by origin of the code">
-      {shares.map(({ name, kind, share }) => (
-        <li key={`${kind} ${name}`}>
-          <svg width="11" height="11" aria-hidden="true">
-            <rect width="11" height="11" fill={kind === 'crate' ? `var(--tint-${hueOf(name)})` : 'var(--neutral-tint)'} />
-          </svg>
-          {name} {formatShare(share)}
-        </li>
-      ))}
-    </ul>
-  );
-}
 
 /** A flame graph, callers on top. A click selects a function or unfolds a run of foreign frames, a double click zooms into a box. */
 export function FlameGraph({
@@ -196,7 +178,7 @@ export function FlameGraph({
         <ScrollThumb target={scrollable} top={0} />
       </div>
       <HoverCard atom={hover} />
-      <Origins flame={flame} />
+      <FlameLegend flame={flame} />
     </>
   );
 }
