@@ -23,7 +23,7 @@ import {
   yOf,
 } from '../logic/waterfall';
 import { drawBand } from './draw-lanes';
-import type { Palette } from './palette';
+import { hueOfService, type Palette } from './palette';
 import { fit, widthOf } from './text';
 
 /** The content to draw, independent of its visible part. */
@@ -210,7 +210,7 @@ function drawName(c: Context, scene: WaterfallScene, span: SpanIndex, y: number,
   if (at(tree.spans.subtree, span) > 0) drawFoldMark(c, mark, middle, folded, palette);
   let left = mark + INDENT;
   const isProcess = (flags & SPAN_FLAG.process) !== 0;
-  c.fillStyle = isProcess ? palette.neutral : hueOfService(palette, at(tree.spans.service, span));
+  c.fillStyle = isProcess ? palette.neutral : strongOf(palette, at(tree.spans.service, span));
   c.beginPath();
   c.roundRect(left, middle - 5, 3, 10, 1.5);
   c.fill();
@@ -239,12 +239,12 @@ function drawName(c: Context, scene: WaterfallScene, span: SpanIndex, y: number,
   c.fillText(fit(c, service, right - left), left, middle + 0.5);
 }
 
-function hueOfService(palette: Palette, service: number): string {
-  return palette.hues[service % palette.hues.length] ?? palette.neutral;
+function strongOf(palette: Palette, service: number): string {
+  return palette.hues[hueOfService(service)] ?? palette.neutral;
 }
 
-function tintOfService(palette: Palette, service: number): string {
-  return palette.tints[service % palette.tints.length] ?? palette.neutralTint;
+function tintOf(palette: Palette, service: number): string {
+  return palette.tints[hueOfService(service)] ?? palette.neutralTint;
 }
 
 /** The place of a row's bar on the screen. */
@@ -277,11 +277,11 @@ function drawBar(
   }
   const isProcess = (at(tree.spans.flags, span) & SPAN_FLAG.process) !== 0;
   const service = at(tree.spans.service, span);
-  const strong = isProcess ? palette.neutral : hueOfService(palette, service);
+  const strong = isProcess ? palette.neutral : strongOf(palette, service);
   const from = Math.max(box.nameWidth, left);
   const to = Math.min(box.width, right);
   const top = y + BAR_TOP;
-  c.fillStyle = isProcess ? palette.surface : tintOfService(palette, service);
+  c.fillStyle = isProcess ? palette.surface : tintOf(palette, service);
   c.fillRect(from, top, to - from, BAR_HEIGHT);
   c.fillStyle = strong;
   if (at(tree.spans.subtree, span) === 0) {

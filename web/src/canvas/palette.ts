@@ -91,6 +91,11 @@ export function readPalette(element: HTMLElement): Palette {
   return palette;
 }
 
+/** The hue of a service, by its number in the tree. */
+export function hueOfService(service: number): number {
+  return service % HUES;
+}
+
 /** The same text has the same hue in every recording. */
 export function hueOf(text: string): number {
   let hash = 0x811c9dc5;

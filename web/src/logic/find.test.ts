@@ -32,6 +32,12 @@ describe('a search in a trace', () => {
     expect([...found]).toEqual([...onPathNanos.keys()].filter((span) => (onPathNanos[span] ?? 0) > 1e6));
     expect(onPathOf(tree, found)).toBe([...found].reduce((sum, span) => sum + (onPathNanos[span] ?? 0), 0));
   });
+  it('tells one service from all others', () => {
+    const [service = ''] = tree.services;
+    const of = foundSpans(tree, readFind(`service="${service}"`)).length;
+    expect(of).toBeGreaterThan(0);
+    expect(foundSpans(tree, readFind(`service!="${service}"`)).length).toBe(tree.spans.parent.length - of);
+  });
   it('knows what failed', () => {
     const failed = foundSpans(tree, readFind('status=error'));
     const fine = foundSpans(tree, readFind('status=ok'));
@@ -41,7 +47,7 @@ describe('a search in a trace', () => {
     for (const [text, words] of [
       ['dur>soon', 'a duration'],
       ['dur=1s', 'a duration'],
-      ['service>cart', 'takes = or ~'],
+      ['service>cart', 'takes =, != or ~'],
       ['status=fine', '=error or =ok'],
       ['http.route=/x', 'unknown key http.route'],
     ] as const)

@@ -1,6 +1,6 @@
 /**
  * Finds rows of a trace: `checkout service=cart dur>100ms status=error`. Words are parts of the name, the service or the resource, in any case; all
- * parts must hold.
+ * parts must hold. `service!=cart` is every other service.
  */
 import { SPAN_FLAG } from '../api/checks';
 import type { Tree } from '../api/types.gen';
@@ -13,7 +13,7 @@ type Comparison = '>' | '>=' | '<' | '<=';
 
 type Part =
   | { readonly kind: 'word'; readonly word: string }
-  | { readonly kind: Text; readonly text: string; readonly isWhole: boolean }
+  | { readonly kind: Text; readonly text: string; readonly sign: '=' | '!=' | '~' }
   | { readonly kind: 'dur' | 'path'; readonly comparison: Comparison; readonly nanos: number }
   | { readonly kind: 'status'; readonly isError: boolean };
 
@@ -21,15 +21,20 @@ type Part =
 export type Find = { readonly parts: readonly Part[]; readonly wrong: null } | { readonly parts: null; readonly wrong: string };
 
 const WORD = /"([^"]*)"|[^\s"]+(?:"[^"]*"[^\s"]*)?/g;
-const COMPARED = /^([\w.]+)(>=|<=|>|<|=|~)(.*)$/;
+const COMPARED = /^([\w.]+)(>=|<=|!=|>|<|=|~)(.*)$/;
 const DURATION = /^(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)$/;
 
 const wrong = (text: string): Find => ({ parts: null, wrong: text });
 
+/** The words of a search, as they are written. */
+export function wordsOf(text: string): readonly string[] {
+  return [...text.matchAll(WORD)].map(([word]) => word);
+}
+
 /** Reads a search. An empty one has no parts. */
 export function readFind(text: string): Find {
   const parts: Part[] = [];
-  for (const [written] of text.matchAll(WORD)) {
+  for (const written of wordsOf(text)) {
     const compared = written.startsWith('"') ? null : COMPARED.exec(written);
     if (compared === null) {
       parts.push({ kind: 'word', word: written.replaceAll('"', '').toLowerCase() });
@@ -38,11 +43,12 @@ export function readFind(text: string): Find {
     const [, key = '', sign = '', rest = ''] = compared;
     const value = rest.replaceAll('"', '');
     if (key === 'name' || key === 'service') {
-      if (sign !== '=' && sign !== '~') return wrong(`${key} takes = or ~, as in ${key}~cart`);
-      parts.push({ kind: key, text: value.toLowerCase(), isWhole: sign === '=' });
+      if (sign !== '=' && sign !== '!=' && sign !== '~') return wrong(`${key} takes =, != or ~, as in ${key}~cart`);
+      parts.push({ kind: key, text: value.toLowerCase(), sign });
     } else if (key === 'dur' || key === 'path') {
       const [, number, unit = ''] = DURATION.exec(value) ?? [];
-      if (number === undefined || sign === '=' || sign === '~') return wrong(`${key} takes a duration, as in ${key}>100ms`);
+      if (number === undefined || sign === '=' || sign === '!=' || sign === '~')
+        return wrong(`${key} takes a duration, as in ${key}>100ms`);
       parts.push({ kind: key, comparison: sign as Comparison, nanos: Number(number) * (NANOS_OF[unit] ?? 1) });
     } else if (key === 'status') {
       if (sign !== '=' || !['error', 'ok'].includes(value)) return wrong('status takes =error or =ok');
@@ -86,7 +92,12 @@ function testOf(tree: Tree, part: Part): (span: number) => boolean {
     case 'name':
     case 'service': {
       const [texts, column] = part.kind === 'name' ? [tree.names, spans.name] : [tree.services, spans.service];
-      const known = matchesOf(texts, (text) => (part.isWhole ? text === part.text : text.includes(part.text)));
+      const isMatch = {
+        '=': (text: string) => text === part.text,
+        '!=': (text: string) => text !== part.text,
+        '~': (text: string) => text.includes(part.text),
+      };
+      const known = matchesOf(texts, isMatch[part.sign]);
       return (span) => known[at(column, span)] === true;
     }
     case 'dur':

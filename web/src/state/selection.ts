@@ -47,6 +47,8 @@ export interface SelectionActions {
   /** Searches rows of the trace; an empty text ends the search. */
   find(text: string): void;
   showOnlyFound(isOnly: boolean): void;
+  /** Shows only the rows that a search finds; an empty text shows all. */
+  filter(text: string): void;
 }
 
 export interface Selection {
@@ -88,6 +90,7 @@ export function useSelection(): Selection {
       selectExcerpt: (excerpt) => go((previous) => selectingExcerpt(previous, excerpt), false),
       find: (text) => go((previous) => changed(previous, text === '' ? { find: null, only: null } : { find: text }), true),
       showOnlyFound: (isOnly) => go((previous) => changed(previous, { only: isOnly ? 1 : null }), true),
+      filter: (text) => go((previous) => changed(previous, text === '' ? { find: null, only: null } : { find: text, only: 1 }), false),
       setFold: (fold) => go((previous) => changed(previous, { fold: printFold(fold) }), true),
     };
   }, [navigate]);

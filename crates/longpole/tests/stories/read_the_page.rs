@@ -1,6 +1,6 @@
 //! Story: after the run, a person opens the page, selects the first pole, reads its hot function, clicks it and sees its spans, and reads
 //! of another pole for which lock it waits and in which function, and which threads were busy in a part of the run; folds what is not the
-//! program's own code; one who deploys with Pulumi reads there whether it is the cloud, and
+//! program's own code, and looks at one service alone; one who deploys with Pulumi reads there whether it is the cloud, and
 //! which resource; one who is new to a shop reads on the page of its server who calls whom, and finds the one slow checkout.
 //! Guarantees: all of that works in a real browser, without a request to anywhere else and without an error on the console; page and
 //! terminal split a deployment's time in the same words; the map of services has the numbers of the spans that were sent; without the address that `open` printed the page answers nothing.
@@ -82,6 +82,7 @@ fn the_pole_its_function_and_its_spans_in_a_real_browser() {
     told("find-the-long-pole", &store, &sandbox, &chromium);
     told("see-who-was-busy", &store, &sandbox, &chromium);
     told("fold-foreign-frames", &store, &sandbox, &chromium);
+    told("see-one-service", &store, &sandbox, &chromium);
     let waited: Value = serde_json::from_str(&told("see-what-it-waited-for", &store, &sandbox, &chromium)).unwrap();
     assert_eq!(waited["function"], "deploy_example::state::StateFile::record", "{waited}");
 }

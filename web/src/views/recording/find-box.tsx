@@ -70,7 +70,7 @@ export function FindBox({
         aria-describedby={hint}
         aria-invalid={found.wrong !== null}
         placeholder="Find: cart dur>100ms   /"
-        title="words of names, services and resources; name= service= (or ~ for a part), dur>100ms, path>1ms, status=error"
+        title="words of names, services and resources; name= service= (!= for the others, ~ for a part), dur>100ms, path>1ms, status=error"
         spellCheck={false}
         value={found.text}
         onChange={(event) => actions.find(event.target.value)}

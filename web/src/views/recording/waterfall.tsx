@@ -22,42 +22,10 @@ import { Lanes } from './lanes';
 import { Minimap } from './minimap';
 import css from './recording.module.css';
 import { RowsMirror } from './rows-mirror';
+import { TraceLegend } from './trace-legend';
 import { useWaterfallGestures } from './waterfall-gestures';
 import { useMarkSteps, useRowKeys, useTimelineKeys, ZOOM_STEP } from './waterfall-keys';
 import { useRangeInUrl, useSelectedInSight } from './waterfall-url';
-
-function Legend({ marked, isFound }: { readonly marked: boolean; readonly isFound: boolean }) {
-  return (
-    <ul className={css.legend} aria-label="Legend">
-      <li>
-        <span className={css.legendPath} aria-hidden="true" /> critical path
-      </li>
-      <li>
-        <span className={css.legendOwn} aria-hidden="true" /> own time
-      </li>
-      <li>
-        <span className={css.legendChild} aria-hidden="true" /> in a child
-      </li>
-      <li>
-        <span className={css.legendProcess} aria-hidden="true" /> process
-      </li>
-      <li>
-        <span className={css.legendInferred} aria-hidden="true" /> parent inferred
-      </li>
-      <li>
-        <span className={css.legendError} aria-hidden="true">
-          ×
-        </span>{' '}
-        failed
-      </li>
-      {marked && (
-        <li>
-          <span className={css.legendMarked} aria-hidden="true" /> {isFound ? 'found' : 'has the selected function'}
-        </li>
-      )}
-    </ul>
-  );
-}
 
 /** The trace as rows: names on the left, time on the right. */
 export function Waterfall({
@@ -201,7 +169,7 @@ export function Waterfall({
         actions={actions}
       />
       <HoverCard atom={hover} />
-      <Legend marked={marks.spans.length > 0} isFound={found.text !== ''} />
+      <TraceLegend tree={tree} found={found} isMarked={marks.spans.length > 0} actions={actions} />
     </section>
   );
 }
