@@ -74,18 +74,18 @@ describe('rows', () => {
   });
 });
 
-describe('steps from pole to pole', () => {
-  const poleOf = new Map([
-    [7, 'p1'],
-    [3, 'p2'],
-    [9, 'p2'],
-    [1, 'p3'],
-  ]);
-  const step = (from: number | null, direction: 1 | -1): number | null => neighbouringPole(poleOf, from as SpanIndex | null, direction);
+describe('stepping through poles', () => {
+  // Two parts of one operation have the same span; the fourth has none.
+  const poles = [
+    { handle: 'p1', spans: ['s8'] },
+    { handle: 'p2', spans: ['s8'] },
+    { handle: 'p3', spans: ['s2', 's4'] },
+    { handle: 'p4', spans: [] },
+  ];
+  const step = (from: string | null, direction: 1 | -1) => neighbouringPole(poles, from, direction)?.handle;
   it('goes by rank, and around', () => {
-    expect([step(null, 1), step(7, 1), step(9, 1), step(1, 1)]).toEqual([7, 3, 1, 7]);
-    expect([step(null, -1), step(7, -1), step(3, -1), step(1, -1)]).toEqual([1, 1, 7, 3]);
-    expect(step(5, 1)).toBe(7);
-    expect(neighbouringPole(new Map(), null, 1)).toBeNull();
+    expect([step(null, 1), step('p1', 1), step('p2', 1), step('p3', 1)]).toEqual(['p1', 'p2', 'p3', 'p1']);
+    expect([step(null, -1), step('p1', -1), step('p3', -1)]).toEqual(['p3', 'p3', 'p2']);
+    expect(neighbouringPole([], null, 1)).toBeNull();
   });
 });

@@ -68,15 +68,19 @@ export function markedBelow(tree: Tree, marked: Uint32Array, span: SpanIndex): n
   return lowerBound(marked, end) - upperBound(marked, span);
 }
 
-/** The first span of the pole after or before that of a span, by rank, wrapping at the ends; `null` without poles. `poleOf` has them by rank. */
-export function neighbouringPole<Pole>(poleOf: ReadonlyMap<number, Pole>, from: SpanIndex | null, direction: 1 | -1): SpanIndex | null {
-  const firsts = new Map<Pole, number>();
-  for (const [span, pole] of poleOf) if (!firsts.has(pole)) firsts.set(pole, span);
-  const poles = [...firsts.keys()];
-  const own = from === null ? undefined : poleOf.get(from);
-  const place = own === undefined ? (direction > 0 ? -1 : 0) : poles.indexOf(own);
-  const next = poles[(place + direction + poles.length) % poles.length];
-  return next === undefined ? null : ((firsts.get(next) ?? null) as SpanIndex | null);
+/**
+ * The pole after or before this one, by rank, wrapping at the ends; without one, the first or the last. Only poles with spans count; `null` if there
+ * are none.
+ */
+export function neighbouringPole<P extends { readonly handle: string; readonly spans: readonly string[] }>(
+  poles: readonly P[],
+  from: string | null,
+  direction: 1 | -1,
+): P | null {
+  const listed = poles.filter(({ spans }) => spans.length > 0);
+  const place = listed.findIndex(({ handle }) => handle === from);
+  const next = place < 0 ? (direction > 0 ? 0 : -1) : place + direction;
+  return listed.at(next % listed.length) ?? null;
 }
 
 /** Whether a span is among the `marked` ones (ascending). */

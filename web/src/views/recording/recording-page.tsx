@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { type CSSProperties, type KeyboardEvent, type PointerEvent, useDeferredValue, useEffect, useMemo, useRef } from 'react';
-import type { Frame, Poles, Summary, Tree } from '../../api/types.gen';
+import type { Frame, Pole, Poles, Summary, Tree } from '../../api/types.gen';
 import { clamp } from '../../base/math';
 import type { WaterfallScene } from '../../canvas/draw-waterfall';
 import { selectedPole } from '../../logic/answer';
@@ -30,6 +30,9 @@ import { QualityPopover } from './quality-popover';
 import css from './recording.module.css';
 import { SelectionPanel } from './selection-panel';
 import { Waterfall } from './waterfall';
+
+/** The same list until the poles are there. */
+const NO_POLES: readonly Pole[] = [];
 
 function TraceRows({
   tree,
@@ -75,6 +78,8 @@ function TraceRows({
       found={{ ...found, text }}
       selected={search.span === undefined ? null : spanOfHandle(search.span, tree.spans.parent.length)}
       selectedPole={search.pole ?? null}
+      poles={poles?.poles ?? NO_POLES}
+      currentPole={poles === undefined ? null : (selectedPole(poles, search.pole, search.span)?.handle ?? null)}
       urlRange={urlRange}
       excerpt={selection.excerpt}
       rootTag={rootTag}

@@ -95,7 +95,14 @@ export function RowsMirror({
   const [first, lastSeen] = rowsOnScreen(view.get(), box, scene.rows.length);
   // One more row, which becomes visible before the top row changes.
   const last = Math.min(lastSeen + 1, scene.rows.length);
-  const shown = Array.from({ length: last - first }, (_, position) => (first + position) as RowIndex);
+  const onScreen = Array.from({ length: last - first }, (_, position) => (first + position) as RowIndex);
+  // The row with the focus stays in the document while the reader scrolls away from it: without it, the focus would be lost.
+  const focusedRow = focused === null ? null : rowOf(scene.rows, focused);
+  const shown = [
+    ...(focusedRow !== null && focusedRow < first ? [focusedRow] : []),
+    ...onScreen,
+    ...(focusedRow !== null && focusedRow >= last ? [focusedRow] : []),
+  ];
   const wanted = focused ?? scene.selected;
   const wantedRow = wanted === null ? first : rowOf(scene.rows, wanted);
   const tabStop = wantedRow >= first && wantedRow < last ? wantedRow : first;

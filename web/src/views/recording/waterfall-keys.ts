@@ -1,10 +1,11 @@
 /** Keys of the focused row, and keys of the time axis that work everywhere. */
 import { type KeyboardEvent, type RefObject, useCallback, useEffect } from 'react';
+import type { Pole } from '../../api/types.gen';
 import type { RowIndex, SpanIndex } from '../../base/brand';
 import { at } from '../../base/column';
 import { clamp } from '../../base/math';
 import type { WaterfallEngine } from '../../canvas/waterfall-engine';
-import { spanHandle } from '../../logic/handles';
+import { spanHandle, spanOfHandle } from '../../logic/handles';
 import { ALL_FOLDED, isFolded, NOTHING_FOLDED, neighbouringMark, neighbouringPole, rowOf } from '../../logic/rows';
 import { rangeOfSpan, rowsThatFit } from '../../logic/waterfall';
 import { lanesAtom } from '../../state/preferences';
@@ -16,15 +17,29 @@ const PAN_STEP = 0.15;
 /** Factor of a step with Shift. */
 const FASTER = 3;
 
-/** Selects the next or the previous marked row; if none is marked, the first row of the next pole by rank. */
-export function useMarkSteps(engine: WaterfallEngine, select: (span: SpanIndex) => void): (direction: 1 | -1) => void {
+/** Selects the next or the previous marked row; if none is marked, the next pole by rank, seen from `pole`. */
+export function useMarkSteps(
+  engine: WaterfallEngine,
+  poles: readonly Pole[],
+  pole: string | null,
+  actions: SelectionActions,
+): (direction: 1 | -1) => void {
   return useCallback(
     (direction) => {
-      const { marked, poleOf, selected } = engine.scene();
-      const next = marked.length > 0 ? neighbouringMark(marked, selected, direction) : neighbouringPole(poleOf, selected, direction);
-      if (next !== null) select(next);
+      const { marked, selected, tree } = engine.scene();
+      if (marked.length > 0) {
+        const next = neighbouringMark(marked, selected, direction);
+        if (next !== null) actions.selectSpan(spanHandle(next));
+        return;
+      }
+      const next = neighbouringPole(poles, pole, direction);
+      if (next === null) return;
+      actions.selectPole(next);
+      // Another part of the selected span: its row stays the same, and may have left the screen.
+      const span = spanOfHandle(next.spans[0] ?? '', tree.spans.parent.length);
+      if (span !== null && span === selected) engine.bringIntoSight(span, true);
     },
-    [engine, select],
+    [engine, poles, pole, actions],
   );
 }
 

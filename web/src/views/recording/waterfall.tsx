@@ -1,4 +1,5 @@
 import { useCallback, useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from 'react';
+import type { Pole } from '../../api/types.gen';
 import type { SpanIndex } from '../../base/brand';
 import type { WaterfallScene } from '../../canvas/draw-waterfall';
 import { createWaterfallEngine } from '../../canvas/waterfall-engine';
@@ -36,6 +37,8 @@ export function Waterfall({
   found,
   selected,
   selectedPole,
+  poles,
+  currentPole,
   urlRange,
   excerpt,
   rootTag,
@@ -48,6 +51,10 @@ export function Waterfall({
   readonly found: Found;
   readonly selected: SpanIndex | null;
   readonly selectedPole: string | null;
+  /** All poles, by rank. */
+  readonly poles: readonly Pole[];
+  /** The selected pole, or that of the selected span. */
+  readonly currentPole: string | null;
   /** The time range in the URL. */
   readonly urlRange: TimeRange | null;
   /** The selected range of time and thread. */
@@ -85,7 +92,7 @@ export function Waterfall({
   const choose = useCallback((range: TimeRange) => actions.selectExcerpt({ range }), [actions]);
   const gestures = useWaterfallGestures(engine, host, hover, select, toggle, choose);
   const onKeyDown = useRowKeys(engine, host, focused, select, toggle);
-  const step = useMarkSteps(engine, select);
+  const step = useMarkSteps(engine, poles, currentPole, actions);
   useTimelineKeys(engine, actions, step);
   useRangeInUrl(engine, urlRange, actions);
   const box = useAtom(engine.box, (value) => value);
