@@ -39,7 +39,7 @@ it('a run is placed among the others of its command', () => {
 
 it('changes have a sign and their share', () => {
   expect([changeInWords(16, 100), changeInWords(-4, 100), changeInWords(3500, 100), changeInWords(1, 0)]).toEqual([
-    '+16%',
+    '+16.0%',
     '−4.0%',
     '36× as long',
     '',

@@ -1,7 +1,7 @@
 /** Two runs of one command: which to compare, and the words for it. */
 import type { Diff, OperationDiff, Recording, StateDiff } from '../api/types.gen';
 import type { Nanos } from '../base/brand';
-import { formatDuration } from './format';
+import { formatDuration, formatMean } from './format';
 
 /** Whether the list has the end of a run. */
 const hasEnded = ({ state, wallNanos }: Recording): boolean => state === 'sealed' && wallNanos > 0;
@@ -40,14 +40,13 @@ export function placeAmongRuns(runs: readonly Recording[], recording: string): s
 /** From this factor on, a change is shown as a factor. */
 const FACTOR_MIN = 10;
 
-/** `+16%` of the time before, or `36× as long`. */
+/** `+16.0%` of the time before, or `36× as long`. */
 export function changeInWords(delta: number, before: number): string {
   if (before <= 0) return '';
   const factor = (before + delta) / before;
   if (factor >= FACTOR_MIN) return `${Math.round(factor)}× as long`;
   const percent = (delta / before) * 100;
-  const digits = Math.abs(percent) < 9.95 ? 1 : 0;
-  return `${percent < 0 ? '−' : '+'}${Math.abs(percent).toFixed(digits)}%`;
+  return `${percent < 0 ? '−' : '+'}${formatMean(Math.abs(percent))}%`;
 }
 
 /** `+1.20s`, `−3ms`: with the sign that a screen reader reads. */

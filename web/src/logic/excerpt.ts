@@ -1,6 +1,6 @@
 /** The part of a recording that the reader chose beside spans: a range of time, a thread, or both; and what threads did in it. */
 import type { Lane, Lanes, Thread, Threads, WaitKind } from '../api/types.gen';
-import { counted, formatDuration, formatTick } from './format';
+import { counted, formatDuration, formatShare, formatTick } from './format';
 import { shortName } from './function-name';
 import { labelOfWait } from './states';
 import { type TimeRange, ticksOf } from './waterfall';
@@ -66,11 +66,11 @@ export function statesOnLanes({ threads, states }: Lanes): readonly ('on_cpu' | 
 
 /** What a thread did at a place of its lane. */
 export function laneInWords(lane: Lane, states: readonly string[], bin: number): string {
-  const percent = (perMille: number | undefined): number => Math.round((perMille ?? 0) / 10);
+  const share = (word: string, perMille = 0): readonly string[] => (perMille > 0 ? [`${word} ${formatShare(perMille / 1_000)}`] : []);
   const rest = states[lane.rest[bin] ?? -1];
   const parts = [
-    ...(percent(lane.onCpu[bin]) > 0 ? [`on-CPU ${percent(lane.onCpu[bin])}%`] : []),
-    ...(percent(lane.runnable[bin]) > 0 ? [`runnable ${percent(lane.runnable[bin])}%`] : []),
+    ...share('on-CPU', lane.onCpu[bin]),
+    ...share('runnable', lane.runnable[bin]),
     ...(rest === undefined ? [] : [rest === 'unseen' ? 'blocked, not sampled' : `blocked: ${labelOfWait(rest as 'lock')}`]),
   ];
   return parts.length === 0 ? 'nothing known' : parts.join(', ');

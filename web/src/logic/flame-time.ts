@@ -4,7 +4,7 @@ import { counted } from './format';
 import { linkedSamples, linksInWords } from './quality';
 
 /** longpole samples most waits of this length or more, and some shorter ones. */
-const WAIT_LEAST = '5\u00a0ms';
+const WAIT_LEAST = '5ms';
 
 /** The choices, in this order. */
 export const FLAME_TIME_WORDS: readonly { readonly time: FlameTime; readonly label: string; readonly explanation: string }[] = [

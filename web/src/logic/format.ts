@@ -101,6 +101,11 @@ export function formatShare(share: number): string {
   return share < 0.005 ? '<1%' : `${Math.floor(share * 100 + 0.5)}%`;
 }
 
+/** A number that need not be whole, such as a mean: `2.3`. */
+export function formatMean(number: number): string {
+  return number.toFixed(1);
+}
+
 /** `61,204`. */
 export function formatCount(count: number): string {
   return Math.round(count)

@@ -75,8 +75,8 @@ export function whyExcerptHasNoSamples(summary: Summary, time: FlameTime, isOneT
     ? {
         title: 'No waits were sampled here',
         text: isOneThread
-          ? 'The thread did not wait here for 5\u00a0ms or longer, or longpole did not sample its stack.'
-          : 'No thread waited here for 5\u00a0ms or longer, or longpole did not sample its stack.',
+          ? 'The thread did not wait here for 5ms or longer, or longpole did not sample its stack.'
+          : 'No thread waited here for 5ms or longer, or longpole did not sample its stack.',
       }
     : {
         title: 'No samples here',

@@ -2,7 +2,16 @@ import type { Deployment, Pole, Poles, Quality, Summary } from '../../api/types.
 import { ratio } from '../../base/math';
 import { contextOf, evidenceInWords, isAllOfIt, isWorthwhile, nameOfPole, wallAfter, wholeInWords } from '../../logic/answer';
 import { deploymentParts } from '../../logic/deployment';
-import { counted, formatCount, formatDuration, formatExit, formatRange, formatRangeInWords, formatShare } from '../../logic/format';
+import {
+  counted,
+  formatCount,
+  formatDuration,
+  formatExit,
+  formatMean,
+  formatRange,
+  formatRangeInWords,
+  formatShare,
+} from '../../logic/format';
 import { wasSampled } from '../../logic/no-samples';
 import { foldedForks, graveNotes } from '../../logic/quality';
 import type { SelectionActions } from '../../state/selection';
@@ -161,10 +170,10 @@ function Facts({ summary }: { readonly summary: Summary }) {
       )}
       {of !== 'command_alone' && (
         <li>
-          <b>{summary.parallelism.mean.toFixed(1)}</b> {operations} at once on average, <b>{summary.parallelism.peak}</b> at peak
+          <b>{formatMean(summary.parallelism.mean)}</b> {operations} at once on average, <b>{summary.parallelism.peak}</b> at peak
           {summary.cpuNanos !== null && summary.wallNanos > 0 && (
             <>
-              , <b>{(summary.cpuNanos / summary.wallNanos).toFixed(1)}</b> CPUs used
+              , <b>{formatMean(ratio(summary.cpuNanos, summary.wallNanos))}</b> CPUs used
             </>
           )}
         </li>
