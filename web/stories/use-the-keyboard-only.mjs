@@ -2,7 +2,8 @@
  * Story: somebody who does not use a mouse opens a recording, walks its rows, selects a span, walks its flame graph, selects a function, goes to
  * another span in which it ran, and clears the selection again.
  *
- * Guarantees: each of these is done with keys alone; the treegrid says what is selected and unfolded; the focus is never lost; the help lists the keys.
+ * Guarantees: each of these is done with keys alone; the treegrid says what is selected and unfolded; the focus is never lost; the help lists the keys;
+ * the palette finds actions, poles, spans and functions by some letters, and tells screen readers which of them Enter runs.
  */
 import { expect, launchBrowser, openPage, settled, until } from './browser.mjs';
 
@@ -12,8 +13,8 @@ const focusedNode = (page) => page.evaluate(() => document.activeElement?.getAtt
 
 async function tabUntil(page, what, reached) {
   for (let presses = 0; presses < 60; presses++) {
-    await page.keyboard.press('Tab');
     if (await reached()) return;
+    await page.keyboard.press('Tab');
   }
   throw new Error(`60 presses of Tab do not lead to ${what}`);
 }
@@ -30,10 +31,10 @@ async function findRows(page) {
   const words = () => page.getByRole('search').getByRole('status').innerText();
   const all = await rows();
   await page.keyboard.press('/');
-  await page.keyboard.type('run dur>');
+  await page.keyboard.type('create dur>');
   await until('what is wrong with half a condition', async () => (await words()).includes('takes a duration'));
   await page.keyboard.type('1us');
-  const counted = await until('the number of rows', async () => /^(\d+) rows?, \S+ on path$/.exec(await words()));
+  const counted = await until('the number of rows', async () => /^(\d+)\srows?, \S+ on path$/.exec(await words()));
   const found = Number(counted[1]);
   expect(found > 0 && found < all, `of ${all} rows ${found} are found`);
   await page.keyboard.press('Home');
@@ -47,6 +48,44 @@ async function findRows(page) {
   await until('the same rows by the link', async () => (await rows()) < all && (await rows()) > 0);
   await page.keyboard.press('Escape');
   await until('the search over', async () => !search(page).has('find') && (await rows()) === all);
+}
+
+/** Types into the palette, and runs the first command whose title matches. */
+async function command(page, words, title) {
+  await page.keyboard.press('Control+k');
+  const field = page.getByRole('combobox');
+  await field.waitFor();
+  await page.keyboard.type(words);
+  const chosen = page.getByRole('option', { selected: true });
+  await until(`${title} for "${words}"`, async () => (await chosen.count()) === 1 && title.test(await chosen.innerText()));
+  expect((await field.getAttribute('aria-activedescendant')) === (await chosen.getAttribute('id')), 'the field names another option');
+  await page.keyboard.press('Enter');
+  await field.waitFor({ state: 'detached' });
+}
+
+/** Goes to things by some of their letters, from anywhere on the page. */
+async function findByPalette(page) {
+  await command(page, 'p2', /^p2 /);
+  await until('p2 selected', () => search(page).get('pole') === 'p2');
+  await command(page, 's5', /^s5 run program/);
+  await until('s5 selected', () => search(page).get('span') === 's5');
+  await settled(page);
+  await command(page, 'clps all', /^Collapse all rows/);
+  await until('all folded', () => search(page).get('fold') === 'all');
+  await command(page, 'expand', /^Expand all rows/);
+  await until('all unfolded', () => !search(page).has('fold'));
+  await page.keyboard.press('Control+k');
+  await page.getByRole('combobox').waitFor();
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('ArrowUp');
+  await page.getByRole('option').nth(1).and(page.locator('[aria-selected="true"]')).waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('combobox').waitFor({ state: 'detached' });
+  expect(search(page).get('span') === 's5', 'Escape closed more than the palette');
+  await page.keyboard.press('g');
+  await page.keyboard.press('p');
+  await until('the flame graph focused', async () => (await focusedNode(page)) !== null);
 }
 
 async function walk(page, url) {
@@ -78,11 +117,12 @@ async function walk(page, url) {
   for (const span of ['s2', 's3', 's4', 's5']) await press(page, 'ArrowDown', focusedSpan, span);
   await page.keyboard.press('Enter');
   await until('s5 selected', () => search(page).get('span') === 's5');
-  const announced = await until('the selection in words', () => page.locator('[aria-live="polite"]').textContent());
+  const announced = await until('the selection in words', () => page.locator('p[aria-live="polite"]').textContent());
   expect(announced.includes('run program'), `the selection is announced as "${announced}"`);
   await settled(page);
 
   await findRows(page);
+  await findByPalette(page);
 
   await page.keyboard.press('w');
   await until('a time range in the URL', () => search(page).has('t'));

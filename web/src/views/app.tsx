@@ -9,6 +9,7 @@ import { readCompareSearch, readListSearch, readRecordingSearch } from '../state
 import { ComparePage } from './compare/compare-page';
 import { Failure, LinksToLists } from './parts/notice';
 import { FileDrop } from './parts/open-file';
+import { Palette } from './parts/palette';
 import css from './parts/parts.module.css';
 import { Topbar } from './parts/topbar';
 import { RecordingPage } from './recording/recording-page';
@@ -49,6 +50,7 @@ function Shell() {
     <Tooltip.Provider>
       <Outlet />
       <FileDrop />
+      <Palette />
       {!isOfServer && <ServerGone />}
     </Tooltip.Provider>
   );

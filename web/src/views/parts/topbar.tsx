@@ -1,12 +1,13 @@
-import { Dialog } from '@base-ui/react/dialog';
 import { Toggle } from '@base-ui/react/toggle';
 import { ToggleGroup } from '@base-ui/react/toggle-group';
-import { Link } from '@tanstack/react-router';
-import { type ReactNode, useEffect, useState } from 'react';
+import { Link, useRouter } from '@tanstack/react-router';
+import { type ReactNode, useEffect, useMemo } from 'react';
+import { type Command, commandList, useCommands } from '../../state/commands';
 import { type ThemeChoice, themeAtom } from '../../state/preferences';
 import { useIsServer } from '../../state/queries';
 import { useAtom } from '../../state/store';
-import { CloseIcon, Mark, MoonIcon, ScreenIcon, SunIcon } from './icons';
+import { Help } from './help';
+import { Mark, MoonIcon, ScreenIcon, SunIcon } from './icons';
 import { isTyping } from './keyboard';
 import css from './parts.module.css';
 
@@ -16,8 +17,22 @@ const THEMES: readonly { readonly value: ThemeChoice; readonly label: string; re
   { value: 'dark', label: 'Dark theme', icon: <MoonIcon /> },
 ];
 
+const THEME_COMMANDS = commandList(
+  THEMES.map(({ value, label }) => ({ id: `theme ${value}`, title: label, kind: 'action', run: () => themeAtom.set(value) })),
+);
+
 function Themes() {
   const choice = useAtom(themeAtom, (value) => value);
+  useCommands(THEME_COMMANDS);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      if (isTyping(event) || event.key !== 't') return;
+      const order: readonly ThemeChoice[] = ['light', 'dark', 'system'];
+      themeAtom.set(order[(order.indexOf(themeAtom.get()) + 1) % order.length] ?? 'system');
+    };
+    window.addEventListener('keydown', onKey);
+    return () => window.removeEventListener('keydown', onKey);
+  }, []);
   return (
     <ToggleGroup
       className={css.themes}
@@ -31,121 +46,6 @@ function Themes() {
         </Toggle>
       ))}
     </ToggleGroup>
-  );
-}
-
-const KEYS: readonly { readonly title: string; readonly keys: readonly (readonly [readonly string[], string])[] }[] = [
-  {
-    title: 'Time axis',
-    keys: [
-      [['W', 'S'], 'zoom in, out'],
-      [['A', 'D'], 'earlier, later'],
-      [['Z'], 'zoom to the selected range or span'],
-      [['0'], 'whole run'],
-      [['Ctrl', 'wheel'], 'zoom at the pointer'],
-      [['Shift', 'wheel'], 'earlier, later'],
-      [['drag on the ruler or a thread'], 'select a range of time'],
-      [['R'], 'select the range on the screen'],
-      [['2'], 'show or hide threads'],
-      [['.', ','], 'next, previous match of the search, span with the selected function, or long pole'],
-    ],
-  },
-  {
-    title: 'Rows of the trace, when focused',
-    keys: [
-      [['↑', '↓'], 'row above, below'],
-      [['→'], 'expand, or go to the first child'],
-      [['←'], 'collapse, or go to the parent'],
-      [['Home', 'End'], 'first, last row'],
-      [['Enter'], 'select the span'],
-      [['[', ']'], 'collapse, expand all'],
-    ],
-  },
-  {
-    title: 'Boxes of the flame graph, when focused',
-    keys: [
-      [['↑', '↓'], 'caller, largest callee'],
-      [['←', '→'], 'box to the left, right'],
-      [['Enter'], 'select the function'],
-      [['Shift', 'Enter'], 'zoom into the box'],
-      [['Backspace'], 'zoom out'],
-    ],
-  },
-  {
-    title: 'Plot of traces',
-    keys: [
-      [['drag'], 'select a range of time and duration'],
-      [['Esc'], 'clear the selection'],
-      [['click'], 'open the trace'],
-    ],
-  },
-  {
-    title: 'Map of services, when focused',
-    keys: [
-      [['→', '←'], 'along the line with the most calls, to the service at its end'],
-      [['↑', '↓'], 'service or line above, below'],
-      [['Enter'], 'list the traces of the service'],
-    ],
-  },
-  {
-    title: 'Everywhere',
-    keys: [
-      [['Esc'], 'deselect the function, then the range and thread, then the span'],
-      [['/'], 'find rows of the trace, or recordings'],
-      [['T'], 'next theme'],
-      [['?'], 'this list'],
-    ],
-  },
-];
-
-function Help() {
-  const [open, setOpen] = useState(false);
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent): void => {
-      if (isTyping(event)) return;
-      if (event.key === '?') setOpen(true);
-      if (event.key === 't') {
-        const order: readonly ThemeChoice[] = ['light', 'dark', 'system'];
-        themeAtom.set(order[(order.indexOf(themeAtom.get()) + 1) % order.length] ?? 'system');
-      }
-    };
-    window.addEventListener('keydown', onKey);
-    return () => window.removeEventListener('keydown', onKey);
-  }, []);
-  return (
-    <Dialog.Root open={open} onOpenChange={setOpen}>
-      <Dialog.Trigger className={css.iconButton} aria-label="Keyboard help" title="Keyboard help (?)">
-        ?
-      </Dialog.Trigger>
-      <Dialog.Portal>
-        <Dialog.Backdrop className={css.backdrop} />
-        <Dialog.Popup className={css.dialog}>
-          <div className={css.dialogHead}>
-            <Dialog.Title>Keyboard and mouse</Dialog.Title>
-            <Dialog.Close className={css.iconButton} aria-label="Close">
-              <CloseIcon />
-            </Dialog.Close>
-          </div>
-          <div className={css.keys}>
-            {KEYS.map((group) => [
-              <h3 key={group.title}>{group.title}</h3>,
-              ...group.keys.map(([keys, meaning]) => (
-                <div key={meaning}>
-                  <span>{meaning}</span>
-                  <span>
-                    {keys.map((key) => (
-                      <kbd key={key} className={css.key}>
-                        {key}
-                      </kbd>
-                    ))}
-                  </span>
-                </div>
-              )),
-            ])}
-          </div>
-        </Dialog.Popup>
-      </Dialog.Portal>
-    </Dialog.Root>
   );
 }
 
@@ -168,9 +68,30 @@ function Lists() {
   );
 }
 
+/** The ways to the lists. */
+function useWays(isServer: boolean): void {
+  const router = useRouter();
+  const source = useMemo(() => {
+    const way = (id: string, title: string, keys: string, to: '/' | '/recordings' | '/search' | '/services' | '/compare'): Command => ({
+      id: `go ${id}`,
+      title,
+      kind: 'action',
+      keys,
+      run: () => void router.navigate({ to }),
+    });
+    return commandList([
+      way('recordings', 'Go to the recordings', 'G R', isServer ? '/recordings' : '/'),
+      way('compare', 'Compare two recordings', 'G C', '/compare'),
+      ...(isServer ? [way('search', 'Go to the traces', 'G S', '/search'), way('services', 'Go to the services', 'G M', '/services')] : []),
+    ]);
+  }, [router, isServer]);
+  useCommands(source);
+}
+
 /** The bar of every page: the lists, the current place, and the tools. */
 export function Topbar({ children, tools }: { readonly children?: ReactNode; readonly tools?: ReactNode }) {
   const isServer = useIsServer();
+  useWays(isServer);
   return (
     <header className={css.topbar}>
       <Link

@@ -16,6 +16,7 @@ import { FlameGraph } from './flame-graph';
 import { FrameCard } from './frame-card';
 import { CodeElsewhere } from './linked';
 import css from './recording.module.css';
+import { useFlameCommands } from './recording-commands';
 import { type HotFrame, TopFrames } from './top-frames';
 
 const TOP_FRAMES_MAX = 10;
@@ -110,6 +111,7 @@ export function Code({
   const first = flame === undefined ? null : named(flame);
   const frames = useMemo(() => (flame === undefined ? [] : framesOfFlame(flame, first)), [flame, first]);
   const frame = search.frame ?? null;
+  useFlameCommands(flame, hasTimes, actions);
   const unfoldText = search.unfold;
   // The graph stays the same object while other parts of the URL change.
   const unfolded = useMemo(() => unfoldedOf(unfoldText === undefined ? {} : { unfold: unfoldText }), [unfoldText]);

@@ -1,4 +1,5 @@
-import { useEffect, useState } from 'react';
+import { useCallback, useEffect, useMemo, useState } from 'react';
+import { commandList, useCommands } from '../../state/commands';
 import { linkToHere } from '../../state/link';
 import { useIsServer } from '../../state/queries';
 import { CheckIcon, CopyIcon } from '../parts/icons';
@@ -15,14 +16,16 @@ export function CopyLink() {
     const timer = setTimeout(() => setOutcome(null), COPIED_MILLIS);
     return () => clearTimeout(timer);
   }, [outcome]);
-  const copy = (): void => {
+  const copy = useCallback((): void => {
     linkToHere(isServer)
       .then((link) => navigator.clipboard.writeText(link))
       .then(
         () => setOutcome('copied'),
         () => setOutcome('failed'),
       );
-  };
+  }, [isServer]);
+  const source = useMemo(() => commandList([{ id: 'copy link', title: 'Copy a link to this view', kind: 'action', run: copy }]), [copy]);
+  useCommands(source);
   const explanation = isServer
     ? 'Copy a link to this view'
     : 'Copy a link to this view: it opens in any browser of yours while “longpole open” runs, tomorrow too';

@@ -66,6 +66,7 @@ export function FindBox({
       <input
         ref={box}
         type="search"
+        data-find=""
         aria-label="Find rows of the trace"
         aria-describedby={hint}
         aria-invalid={found.wrong !== null}

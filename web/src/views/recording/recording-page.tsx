@@ -28,6 +28,7 @@ import { KeepTrace } from './keep-trace';
 import { PolesTable } from './poles-table';
 import { QualityPopover } from './quality-popover';
 import css from './recording.module.css';
+import { useRecordingCommands } from './recording-commands';
 import { SelectionPanel } from './selection-panel';
 import { Waterfall } from './waterfall';
 
@@ -155,6 +156,8 @@ function Loaded({ selection, summary }: { readonly selection: Selection; readonl
   const share = useAtom(panelShareAtom, (value) => value);
   const isProfile = summary.of === 'profile';
   const pole = poles.data === undefined ? null : selectedPole(poles.data, search.pole, search.span);
+
+  useRecordingCommands(poles.data?.poles ?? NO_POLES, tree.data, actions);
 
   useEffect(() => {
     const onKey = (event: globalThis.KeyboardEvent): void => {

@@ -1,5 +1,5 @@
 /** Keys of the focused row, and keys of the time axis that work everywhere. */
-import { type KeyboardEvent, type RefObject, useCallback, useEffect } from 'react';
+import { type KeyboardEvent, type RefObject, useCallback, useEffect, useMemo } from 'react';
 import type { Pole } from '../../api/types.gen';
 import type { RowIndex, SpanIndex } from '../../base/brand';
 import { at } from '../../base/column';
@@ -11,6 +11,7 @@ import { rangeOfSpan, rowsThatFit } from '../../logic/waterfall';
 import { lanesAtom } from '../../state/preferences';
 import type { SelectionActions } from '../../state/selection';
 import { isTyping } from '../parts/keyboard';
+import { type TimelineMoves, useTimelineCommands } from './recording-commands';
 
 export const ZOOM_STEP = 0.7;
 const PAN_STEP = 0.15;
@@ -43,35 +44,54 @@ export function useMarkSteps(
   );
 }
 
-/** Keys that work wherever the focus is. */
+/** What keys and the command palette do with the time axis and the rows. */
+function useTimelineMoves(engine: WaterfallEngine, actions: SelectionActions, step: (direction: 1 | -1) => void): TimelineMoves {
+  return useMemo(
+    () => ({
+      find: () => document.querySelector<HTMLInputElement>('[data-find]')?.focus(),
+      zoomToAll: () => engine.moveTo(engine.full, null),
+      zoomToSelected: () => {
+        const { selected, tree } = engine.scene();
+        const range = engine.chosen.get() ?? (selected === null ? null : rangeOfSpan(tree, selected, engine.full));
+        if (range !== null) engine.moveTo(range, null);
+      },
+      selectRange: () => actions.selectExcerpt({ range: engine.view.get().range }),
+      toggleThreads: () => lanesAtom.set(!lanesAtom.get()),
+      collapse: () => actions.setFold(ALL_FOLDED),
+      expand: () => actions.setFold(NOTHING_FOLDED),
+      step,
+    }),
+    [engine, actions, step],
+  );
+}
+
+/** Keys that work wherever the focus is, and the same in the command palette. */
 export function useTimelineKeys(engine: WaterfallEngine, actions: SelectionActions, step: (direction: 1 | -1) => void): void {
+  const does = useTimelineMoves(engine, actions, step);
+  useTimelineCommands(does);
   useEffect(() => {
     const onKey = (event: globalThis.KeyboardEvent): void => {
       if (isTyping(event)) return;
       const times = event.shiftKey ? FASTER : 1;
-      const { selected, tree } = engine.scene();
       const moves: Readonly<Record<string, () => void>> = {
         w: () => engine.zoom(ZOOM_STEP ** times),
         s: () => engine.zoom(ZOOM_STEP ** -times),
         a: () => engine.pan(-PAN_STEP * times),
         d: () => engine.pan(PAN_STEP * times),
-        0: () => engine.moveTo(engine.full, null),
-        z: () => {
-          const range = engine.chosen.get() ?? (selected === null ? null : rangeOfSpan(tree, selected, engine.full));
-          if (range !== null) engine.moveTo(range, null);
-        },
-        r: () => actions.selectExcerpt({ range: engine.view.get().range }),
-        2: () => lanesAtom.set(!lanesAtom.get()),
-        '[': () => actions.setFold(ALL_FOLDED),
-        ']': () => actions.setFold(NOTHING_FOLDED),
-        '.': () => step(1),
-        ',': () => step(-1),
+        0: does.zoomToAll,
+        z: does.zoomToSelected,
+        r: does.selectRange,
+        2: does.toggleThreads,
+        '[': does.collapse,
+        ']': does.expand,
+        '.': () => does.step(1),
+        ',': () => does.step(-1),
       };
       moves[event.key.toLowerCase()]?.();
     };
     window.addEventListener('keydown', onKey);
     return () => window.removeEventListener('keydown', onKey);
-  }, [engine, actions, step]);
+  }, [engine, does]);
 }
 
 /** Keys of the row that has the focus. */
