@@ -33,6 +33,8 @@ export interface SelectionActions {
   /** Selects the span of a link; no step of the history. */
   openSpan(handle: string): void;
   selectFrame(handle: string | null): void;
+  /** Opens or closes the source of the selected function. */
+  showSource(isOpen: boolean): void;
   zoomFlame(node: number): void;
   /** Unfolds the run of foreign frames that begins at a node, or folds it again. */
   toggleRun(first: number): void;
@@ -82,6 +84,7 @@ export function useSelection(): Selection {
         go((previous) => selectingSpan(previous, pole.spans[0] ?? null, pole.spans.length > 0 ? pole.handle : null), true),
       openSpan: (handle) => go((previous) => selectingSpan(previous, handle, null), true),
       selectFrame: (handle) => go((previous) => changed(previous, { frame: handle }), false),
+      showSource: (isOpen) => go((previous) => changed(previous, { source: isOpen ? 1 : null }), true),
       zoomFlame: (node) => go((previous) => changed(previous, { node: node > 0 ? node : null }), true),
       toggleRun: (first) => go((previous) => toggledRun(previous, first), true),
       foldForeign: (isFolded) => go((previous) => changed(previous, { unfold: isFolded ? null : 'all' }), true),

@@ -29,6 +29,7 @@ describe('reading search parameters', () => {
       time: 'off_cpu',
       node: 12,
       unfold: 'n4.n90',
+      source: 1,
     };
     expect(readRecordingSearch(search)).toEqual(search);
   });

@@ -39,6 +39,8 @@ export interface RecordingSearch {
   readonly node?: number;
   /** Runs of foreign frames that are unfolded: `n4.n90`, by their first nodes, or `all`. */
   readonly unfold?: string;
+  /** Whether the source of the selected function is open. */
+  readonly source?: 1;
   /** What rows of the trace are searched for. */
   readonly find?: string;
   /** Whether the trace shows only what was found. */
@@ -83,7 +85,7 @@ export function readCompareSearch(search: Readonly<Record<string, unknown>>): Co
 
 /** Reads the search parameters of a recording, without invalid ones. */
 export function readRecordingSearch(search: Readonly<Record<string, unknown>>): RecordingSearch {
-  const { span, id, pole, without, frame, range, thread, t, fold, time, node, unfold, find, only } = search;
+  const { span, id, pole, without, frame, range, thread, t, fold, time, node, unfold, source, find, only } = search;
   // The router turns words that look like numbers into numbers.
   const words = typeof find === 'string' || typeof find === 'number' ? String(find).slice(0, QUERY_CHARACTERS_MAX) : '';
   return {
@@ -99,6 +101,7 @@ export function readRecordingSearch(search: Readonly<Record<string, unknown>>): 
     ...(time === 'off_cpu' || time === 'wall' ? { time } : {}),
     ...(typeof node === 'number' && Number.isSafeInteger(node) && node > 0 ? { node } : {}),
     ...(typeof unfold === 'string' && readUnfolded(unfold) !== null ? { unfold } : {}),
+    ...(source === 1 || source === '1' ? { source: 1 } : {}),
     ...(words === '' ? {} : { find: words }),
     ...(words !== '' && (only === 1 || only === '1') ? { only: 1 } : {}),
   };

@@ -143,7 +143,15 @@ export function Code({
           />
         )}
       </section>
-      {frame !== null && <FrameCard recording={recording} handle={frame} selectedSpan={search.span ?? null} actions={actions} />}
+      {frame !== null && (
+        <FrameCard
+          recording={recording}
+          handle={frame}
+          selectedSpan={search.span ?? null}
+          showsSource={search.source === 1}
+          actions={actions}
+        />
+      )}
       {frames.length > 0 && (
         <section className={css.section} aria-label="Top functions">
           <div className={css.sectionHead}>

@@ -1,11 +1,12 @@
+import { Toggle } from '@base-ui/react/toggle';
 import { useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
 import { counted, formatDuration, formatShare } from '../../logic/format';
 import { namedService } from '../../logic/span-words';
-import { frameQuery, sourceQuery } from '../../state/queries';
+import { frameQuery } from '../../state/queries';
 import type { SelectionActions } from '../../state/selection';
 import { CloseIcon } from '../parts/icons';
 import { Failure, Skeleton } from '../parts/notice';
+import parts from '../parts/parts.module.css';
 import { IconButton } from '../parts/tip';
 import css from './recording.module.css';
 
@@ -14,11 +15,14 @@ export function FrameCard({
   recording,
   handle,
   selectedSpan,
+  showsSource,
   actions,
 }: {
   readonly recording: string;
   readonly handle: string;
   readonly selectedSpan: string | null;
+  /** Whether the page shows its source. */
+  readonly showsSource: boolean;
   readonly actions: SelectionActions;
 }) {
   const { data, error, refetch } = useQuery(frameQuery(recording, handle));
@@ -77,49 +81,18 @@ export function FrameCard({
           {data.unlinkedSamples > 0 && `${counted(data.unlinkedSamples, 'sample')} of this function matched no span.`}
         </p>
       )}
-      {data.file !== '' && <SourceOfFrame key={handle} recording={recording} handle={handle} />}
-    </section>
-  );
-}
-
-/** The function's lines with their time, loaded when opened. */
-function SourceOfFrame({ recording, handle }: { readonly recording: string; readonly handle: string }) {
-  const [isOpen, setOpen] = useState(false);
-  const { data, error, refetch } = useQuery({ ...sourceQuery(recording, handle), enabled: isOpen });
-  return (
-    <details className={css.source} onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>Source, line by line</summary>
-      {error !== null && <Failure error={error} retry={() => refetch()} />}
-      {isOpen && error === null && data === undefined && <Skeleton lines={3} label="Loading the source" />}
-      {data !== undefined && (
-        <>
-          {data.detail !== null && <p>{data.detail}</p>}
-          <table>
-            <thead>
-              <tr>
-                <th className={css.number}>Self</th>
-                <th className={css.number}>Total</th>
-                <th className={css.number}>Blocked</th>
-                <th className={css.number}>Line</th>
-                <th>Source</th>
-              </tr>
-            </thead>
-            <tbody>
-              {data.lines.map((line) => (
-                <tr key={line.line}>
-                  <td className={css.number}>{line.selfNanos > 0 && formatDuration(line.selfNanos)}</td>
-                  <td className={css.number}>{line.totalNanos > 0 && formatDuration(line.totalNanos)}</td>
-                  <td className={css.number}>{line.waitedNanos > 0 && formatDuration(line.waitedNanos)}</td>
-                  <td className={`${css.number} ${css.muted}`}>{line.line}</td>
-                  <td>
-                    <code>{line.text}</code>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </>
+      {data.file !== '' && (
+        <div className={css.frameTools}>
+          <Toggle
+            className={parts.button}
+            pressed={showsSource}
+            onPressedChange={actions.showSource}
+            title="its lines with their cost, below"
+          >
+            Source
+          </Toggle>
+        </div>
       )}
-    </details>
+    </section>
   );
 }

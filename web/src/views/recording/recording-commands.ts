@@ -60,6 +60,7 @@ export function useRecordingCommands(poles: readonly Pole[], tree: Tree | undefi
         action('go rows', 'Go to the rows of the trace', () => focusOn('[role="treegrid"] [tabindex="0"]'), 'G T'),
         action('go poles', 'Go to the long poles', () => focusOn('[aria-label="Table of long poles"]'), 'G L'),
         action('go profile', 'Go to the flame graph', () => focusOn('[data-node][tabindex="0"]'), 'G P'),
+        action('source', 'Show the source of the selected function', () => actions.showSource(true)),
         action('all', 'Deselect the span', () => actions.selectSpan(null), 'Esc'),
       ]),
     [actions],

@@ -30,6 +30,7 @@ import { QualityPopover } from './quality-popover';
 import css from './recording.module.css';
 import { useRecordingCommands } from './recording-commands';
 import { SelectionPanel } from './selection-panel';
+import { SourceDock } from './source-dock';
 import { Waterfall } from './waterfall';
 
 /** The same list until the poles are there. */
@@ -241,6 +242,9 @@ function Loaded({ selection, summary }: { readonly selection: Selection; readonl
             <SelectionPanel selection={selection} pole={pole} poles={poles.data} summary={summary} notes={notes} />
           </aside>
         </main>
+      )}
+      {search.source === 1 && search.frame !== undefined && (
+        <SourceDock recording={recording} handle={search.frame} onClose={() => actions.showSource(false)} />
       )}
       <Announcement selection={selection} tree={tree.data} frame={shownFrame} />
     </>
