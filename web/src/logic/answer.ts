@@ -5,6 +5,12 @@ import { ratio } from '../base/math';
 import { counted, formatDuration } from './format';
 import { fileName } from './placed-function';
 
+/** The poles that a summary names, as the list of all of them: the page shows them until that list is there, so that nothing moves when it comes. */
+export function polesOfSummary(summary: Summary): Poles {
+  const { recording, wallNanos, poles, truncated, betweenNanos, idleNanos, attached } = summary;
+  return { recording, wallNanos, poles, truncated, betweenNanos, idleNanos, attached: attached !== null };
+}
+
 /** The context that distinguishes a pole from others of its name; `null` if the name already contains it. */
 export function contextOf(pole: { readonly name: string; readonly context: string | null }): string | null {
   return pole.context === null || pole.name.includes(pole.context) ? null : pole.context;

@@ -34,10 +34,10 @@ export interface SpanMarks {
 }
 
 /** The marks of what was found, or else of the selected function; those of all poles are in `poleOf`. */
-export function useSpanMarks(tree: Tree, poles: Poles | undefined, frame: Frame | undefined, found: Uint32Array | null): SpanMarks {
+export function useSpanMarks(tree: Tree, poles: Poles, frame: Frame | undefined, found: Uint32Array | null): SpanMarks {
   return useMemo(() => {
     const poleOf = new Map<number, Pole>();
-    for (const pole of poles?.poles ?? []) {
+    for (const pole of poles.poles) {
       for (const handle of pole.spans) {
         const span = spanOfHandle(handle, tree.spans.parent.length);
         if (span !== null && !poleOf.has(span)) poleOf.set(span, pole);

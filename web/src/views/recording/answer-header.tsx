@@ -227,23 +227,19 @@ export function AnswerHeader({
   actions,
 }: {
   readonly summary: Summary;
-  readonly poles: Poles | undefined;
+  readonly poles: Poles;
   readonly notes: readonly Quality[];
   readonly actions: SelectionActions;
 }) {
-  const pole = poles?.poles[0];
+  const pole = poles.poles[0];
   const isProfile = summary.of === 'profile';
   const worthwhile =
-    !isProfile &&
-    summary.of !== 'command_alone' &&
-    poles !== undefined &&
-    pole !== undefined &&
-    isWorthwhile(pole.savesIfZeroNanos, summary.wallNanos);
+    !isProfile && summary.of !== 'command_alone' && pole !== undefined && isWorthwhile(pole.savesIfZeroNanos, summary.wallNanos);
   return (
     <section className={css.answer} aria-label="Answer">
       <div>
         {summary.of === 'profile' && <HottestFunction summary={summary} />}
-        {summary.of !== 'profile' && poles !== undefined && <Sentence pole={pole} summary={summary} />}
+        {summary.of !== 'profile' && <Sentence pole={pole} summary={summary} />}
         {worthwhile && <Reason pole={pole} poles={poles} actions={actions} />}
         <Facts summary={summary} />
         <RunBefore summary={summary} />

@@ -101,11 +101,14 @@ function PoleRow({
 /** The poles to fix, largest saving first. */
 export function PolesTable({
   poles,
+  isWhole,
   selected,
   without,
   actions,
 }: {
   readonly poles: Poles;
+  /** Whether these are all poles that the server lists. */
+  readonly isWhole: boolean;
   readonly selected: string | null;
   /** The poles that the run is imagined without: `p1.p3`. */
   readonly without: string | undefined;
@@ -172,7 +175,7 @@ export function PolesTable({
           </table>
         )}
         {poles.poles.length === 0 && <p className={css.more}>No span or process spent time of its own on the critical path.</p>}
-        {poles.truncated.poles > 0 && (
+        {isWhole && poles.truncated.poles > 0 && (
           <p className={css.more}>
             {counted(poles.truncated.poles, 'smaller pole')} not shown: <code>longpole poles {poles.recording}</code>
           </p>

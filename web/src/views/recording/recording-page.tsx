@@ -1,9 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { type CSSProperties, type KeyboardEvent, type PointerEvent, useDeferredValue, useEffect, useMemo, useRef } from 'react';
-import type { Frame, Pole, Poles, Summary, Tree } from '../../api/types.gen';
+import type { Frame, Poles, Summary, Tree } from '../../api/types.gen';
 import { clamp } from '../../base/math';
 import type { WaterfallScene } from '../../canvas/draw-waterfall';
-import { selectedPole } from '../../logic/answer';
+import { polesOfSummary, selectedPole } from '../../logic/answer';
 import { isWhole, WHOLE } from '../../logic/excerpt';
 import { foundSpans, onPathOf, readFind, rowsWith } from '../../logic/find';
 import { counted, formatCommand, formatDuration, shortCommand } from '../../logic/format';
@@ -29,12 +29,10 @@ import { PolesTable } from './poles-table';
 import { QualityPopover } from './quality-popover';
 import css from './recording.module.css';
 import { useRecordingCommands } from './recording-commands';
+import { RecordingSkeleton } from './recording-skeleton';
 import { SelectionPanel } from './selection-panel';
 import { SourceDock } from './source-dock';
 import { Waterfall } from './waterfall';
-
-/** The same list until the poles are there. */
-const NO_POLES: readonly Pole[] = [];
 
 function TraceRows({
   tree,
@@ -44,7 +42,7 @@ function TraceRows({
   selection,
 }: {
   readonly tree: Tree;
-  readonly poles: Poles | undefined;
+  readonly poles: Poles;
   readonly frame: Frame | undefined;
   readonly rootTag: WaterfallScene['rootTag'];
   readonly selection: Selection;
@@ -80,8 +78,8 @@ function TraceRows({
       found={{ ...found, text }}
       selected={search.span === undefined ? null : spanOfHandle(search.span, tree.spans.parent.length)}
       selectedPole={search.pole ?? null}
-      poles={poles?.poles ?? NO_POLES}
-      currentPole={poles === undefined ? null : (selectedPole(poles, search.pole, search.span)?.handle ?? null)}
+      poles={poles.poles}
+      currentPole={selectedPole(poles, search.pole, search.span)?.handle ?? null}
       urlRange={urlRange}
       excerpt={selection.excerpt}
       rootTag={rootTag}
@@ -148,7 +146,9 @@ function Announcement({
 
 function Loaded({ selection, summary }: { readonly selection: Selection; readonly summary: Summary }) {
   const { recording, search, excerpt, actions } = selection;
-  const poles = useQuery(polesQuery(recording));
+  const allPoles = useQuery(polesQuery(recording));
+  const firstPoles = useMemo(() => polesOfSummary(summary), [summary]);
+  const poles = allPoles.data ?? firstPoles;
   const tree = useQuery(treeQuery(recording));
   const frameHandle = search.frame ?? '';
   const frame = useQuery({ ...frameQuery(recording, frameHandle), enabled: frameHandle !== '' });
@@ -156,9 +156,9 @@ function Loaded({ selection, summary }: { readonly selection: Selection; readonl
   const notes = useMemo(() => allNotes(summary, tree.data?.notes ?? []), [summary, tree.data]);
   const share = useAtom(panelShareAtom, (value) => value);
   const isProfile = summary.of === 'profile';
-  const pole = poles.data === undefined ? null : selectedPole(poles.data, search.pole, search.span);
+  const pole = selectedPole(poles, search.pole, search.span);
 
-  useRecordingCommands(poles.data?.poles ?? NO_POLES, tree.data, actions);
+  useRecordingCommands(poles.poles, tree.data, actions);
 
   useEffect(() => {
     const onKey = (event: globalThis.KeyboardEvent): void => {
@@ -210,25 +210,31 @@ function Loaded({ selection, summary }: { readonly selection: Selection; readonl
           <Name text={shortCommand(summary.command)} />
         </code>
       </Topbar>
-      <AnswerHeader summary={summary} poles={poles.data} notes={notes} actions={actions} />
+      <AnswerHeader summary={summary} poles={poles} notes={notes} actions={actions} />
       {isProfile && (
         <main className={css.profile}>
           <section className={css.panel} aria-label="Selection">
-            <SelectionPanel selection={selection} pole={null} poles={poles.data} summary={summary} notes={notes} />
+            <SelectionPanel selection={selection} pole={null} poles={poles} summary={summary} notes={notes} />
           </section>
         </main>
       )}
       {!isProfile && (
         <main className={css.split} style={{ '--panel-share': share } as CSSProperties}>
           <div className={css.left}>
-            {poles.data !== undefined && summary.of !== 'command_alone' && (
-              <PolesTable poles={poles.data} selected={pole?.handle ?? null} without={search.without} actions={actions} />
+            {summary.of !== 'command_alone' && (
+              <PolesTable
+                poles={poles}
+                isWhole={allPoles.data !== undefined}
+                selected={pole?.handle ?? null}
+                without={search.without}
+                actions={actions}
+              />
             )}
-            {poles.error !== null && <Failure error={poles.error} retry={() => poles.refetch()} />}
+            {allPoles.error !== null && <Failure error={allPoles.error} retry={() => allPoles.refetch()} />}
             {tree.data !== undefined && (
               <TraceRows
                 tree={tree.data}
-                poles={poles.data}
+                poles={poles}
                 frame={shownFrame}
                 rootTag={summary.of === 'trace' || summary.of === 'file' ? summary.of : 'process'}
                 selection={selection}
@@ -239,7 +245,7 @@ function Loaded({ selection, summary }: { readonly selection: Selection; readonl
           </div>
           <Splitter />
           <aside ref={panel} className={css.panel} aria-label="Selection">
-            <SelectionPanel selection={selection} pole={pole} poles={poles.data} summary={summary} notes={notes} />
+            <SelectionPanel selection={selection} pole={pole} poles={poles} summary={summary} notes={notes} />
           </aside>
         </main>
       )}
@@ -268,13 +274,13 @@ export function RecordingPage() {
             <span aria-hidden="true">›</span>
             <strong>{selection.recording}</strong>
           </Topbar>
-          <main className={error === null ? '' : parts.failurePage}>
-            {error === null ? (
-              <Skeleton lines={16} label="Loading the recording" />
-            ) : (
+          {error === null ? (
+            <RecordingSkeleton />
+          ) : (
+            <main className={parts.failurePage}>
               <Failure error={error} retry={() => refetch()} isPage />
-            )}
-          </main>
+            </main>
+          )}
         </>
       )}
     </div>

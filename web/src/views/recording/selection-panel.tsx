@@ -142,7 +142,7 @@ function SpanPanel({
   readonly selection: Selection;
   readonly handle: string;
   readonly pole: Pole | null;
-  readonly poles: Poles | undefined;
+  readonly poles: Poles;
   readonly summary: Summary;
   readonly notes: readonly Quality[];
 }) {
@@ -199,7 +199,7 @@ function SpanPanel({
         {close}
       </div>
       <Savings span={span} pole={pole} summary={summary} />
-      {pole !== null && poles !== undefined && <AboutPole pole={pole} poles={poles} actions={actions} />}
+      {pole !== null && <AboutPole pole={pole} poles={poles} actions={actions} />}
       <section className={css.section} aria-label="States">
         {part !== null && <p className={css.remark}>States and waits of all of {span.name}:</p>}
         <StateBar states={span.states} sampled={wasSampled(summary)} isProcess={span.isProcess} />
@@ -290,7 +290,7 @@ export function SelectionPanel({
   readonly selection: Selection;
   /** The selected pole, or the pole of the selected span. */
   readonly pole: Pole | null;
-  readonly poles: Poles | undefined;
+  readonly poles: Poles;
   readonly summary: Summary;
   readonly notes: readonly Quality[];
 }) {
