@@ -22,6 +22,7 @@ pub mod loss;
 pub mod nanos;
 pub mod proc_stat;
 pub mod process;
+pub mod profile;
 pub mod recording;
 pub mod resource;
 pub mod resource_event;

@@ -8,82 +8,9 @@
 //! Three doors, three rules: pprof says its types and leaves out the name; `/ingest` puts the type behind the last point of the application's
 //! name (`cart.alloc_space`); OpenTelemetry says a type and a period.
 
-use std::fmt;
-use std::str::FromStr;
+use longpole_model::profile::ProfileType;
 
 use crate::profile_import::{Profile, ValueType};
-
-/// The name of a type, in five parts; the last two are empty if the profile has no period.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct ProfileType {
-    /// `process_cpu`: the label `__name__` of its series.
-    pub name: String,
-    /// `cpu`.
-    pub sample_type: String,
-    /// `nanoseconds`.
-    pub sample_unit: String,
-    /// `cpu`.
-    pub period_type: String,
-    /// `nanoseconds`.
-    pub period_unit: String,
-}
-
-/// A text that names no type of profiles.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a profile type has five parts, as in process_cpu:cpu:nanoseconds:cpu:nanoseconds; this one has {parts}")]
-pub struct ProfileTypeError {
-    /// How many it has.
-    pub parts: usize,
-}
-
-impl FromStr for ProfileType {
-    type Err = ProfileTypeError;
-
-    fn from_str(text: &str) -> Result<Self, ProfileTypeError> {
-        let parts: Vec<&str> = text.splitn(7, ':').collect();
-        // Older clients append how numbers were counted.
-        let parts = parts.strip_suffix(&["delta"]).filter(|parts| parts.len() == 5).unwrap_or(&parts[..]);
-        match parts {
-            [name, of_sample @ .., _, _] if of_sample.len() == 2 && !name.is_empty() => {
-                Ok(Self::of([0, 1, 2, 3, 4].map(|place| parts[place])))
-            }
-            _ => Err(ProfileTypeError { parts: text.split(':').count() }),
-        }
-    }
-}
-
-impl fmt::Display for ProfileType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ProfileType { name, sample_type, sample_unit, period_type, period_unit } = self;
-        write!(f, "{name}:{sample_type}:{sample_unit}:{period_type}:{period_unit}")
-    }
-}
-
-/// Sample types that say how much there is at one time. Go calls heap in use `inuse_space`, tcmalloc `space`, async-profiler `live`.
-const STATES: [&str; 8] = ["goroutine", "goroutines", "inuse_objects", "inuse_space", "live", "objects", "space", "threads"];
-
-impl ProfileType {
-    fn of([name, sample_type, sample_unit, period_type, period_unit]: [&str; 5]) -> Self {
-        ProfileType {
-            name: name.to_owned(),
-            sample_type: sample_type.to_owned(),
-            sample_unit: sample_unit.to_owned(),
-            period_type: period_type.to_owned(),
-            period_unit: period_unit.to_owned(),
-        }
-    }
-
-    /// Whether a number is a state at one time, as memory in use is. The states of an interval have an average; everything else, CPU time or
-    /// allocations, is added up.
-    pub fn is_state(&self) -> bool {
-        STATES.contains(&self.sample_type.as_str())
-    }
-
-    /// Whether a number is time, so that a rate of it has no unit: CPU time per time is a number of CPUs.
-    pub fn is_time(&self) -> bool {
-        self.sample_unit == "nanoseconds"
-    }
-}
 
 /// What the values of one type of a profile become.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,7 +25,7 @@ pub struct SeriesType {
 
 impl SeriesType {
     fn of(parts: [&str; 5]) -> Self {
-        SeriesType { profile_type: ProfileType::of(parts), scale: 1, divisor: 1 }
+        SeriesType { profile_type: ProfileType::of_parts(parts), scale: 1, divisor: 1 }
     }
 
     /// What a value of the profile is in the unit of the type.
@@ -265,6 +192,7 @@ pub fn name_of_shown<'a>(shown: impl IntoIterator<Item = &'a str>) -> Option<&'s
 
 #[cfg(test)]
 mod tests {
+    use longpole_model::profile::ProfileTypeError;
     use proptest::prelude::*;
 
     use super::*;

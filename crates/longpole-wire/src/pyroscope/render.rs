@@ -8,9 +8,9 @@
 //!  "metadata":{"format":"single","units":"samples","sampleRate":1000000000,"name":"…"},"timeline":{"startTime":1700000000,"samples":[5,5],"durationDelta":15}}
 //! ```
 
+use longpole_model::profile::ProfileType;
 use longpole_model::time::Timestamp;
 
-use super::profile_type::ProfileType;
 use super::querier::{FlameGraph, FlameGraphDiff};
 use super::selector::{self, Matcher};
 use super::{SyntaxError, time};

@@ -8,8 +8,9 @@
 //! A label that a series does not have is equal to the empty text. Regular expressions are those of RE2 and match the whole value: `prod.*` is
 //! `^(?:prod.*)$`. Whoever evaluates them compiles them, and refuses those that are none.
 
+use longpole_model::profile::ProfileType;
+
 use super::SyntaxError;
-use super::profile_type::ProfileType;
 use crate::limits::{MATCHERS_MAX, SELECTOR_BYTES_MAX};
 
 /// How a label is compared.

@@ -105,7 +105,7 @@ pub enum ExemplarKind {
 /// What a request asks for. Fields that its method does not have, and those that were not set, are empty.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ProfileQuery {
-    /// The profile type, as text; see [`ProfileType`](crate::pyroscope::profile_type::ProfileType).
+    /// The profile type, as text; see [`ProfileType`](longpole_model::profile::ProfileType).
     pub profile_type: String,
     /// The selector, as text; see [`selector::parse`](crate::pyroscope::selector::parse).
     pub selector: String,

@@ -1,8 +1,9 @@
 //! Answers out, in the encoding of the request. Numbers and names are those of `querier/v1/querier.proto` and `types/v1/types.proto`.
 
+use longpole_model::profile::ProfileType;
+
 use crate::error::DecodeError;
 use crate::pyroscope::Codec;
-use crate::pyroscope::profile_type::ProfileType;
 use crate::pyroscope::querier::message::MessageWriter;
 use crate::pyroscope::querier::pprof_json::pprof_json;
 

@@ -1,0 +1,216 @@
+//! Profiles that programs push to a server: what was counted, how much of it in each stack, its series, and when.
+//!
+//! ```text
+//! series   process_cpu:cpu:nanoseconds:cpu:nanoseconds  {service_name="cart", version="7"}
+//! sample   of series 0, at 12:00:10, in stack 7: 30,000,000 (nanoseconds), of span 5b8efff798038103
+//! ```
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::id::{SpanId, TraceId};
+use crate::interned_text::Text;
+use crate::stack::{Location, Mapping, Stack, StackId};
+use crate::time::Timestamp;
+
+/// The label whose value is a service's name.
+pub const SERVICE_LABEL: &str = "service_name";
+
+/// What a profile counts, as Pyroscope's clients name it: `process_cpu:cpu:nanoseconds:cpu:nanoseconds`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct ProfileType {
+    /// The profiler, such as `process_cpu` or `memory`.
+    pub name: Text,
+    /// What its values are of, such as `cpu` or `inuse_space`.
+    pub sample_type: Text,
+    /// In what, such as `nanoseconds` or `bytes`.
+    pub sample_unit: Text,
+    /// What was counted between two samples.
+    pub period_type: Text,
+    /// In what.
+    pub period_unit: Text,
+}
+
+/// A text that names no type of profiles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProfileTypeError {
+    /// How many parts it has.
+    pub parts: usize,
+}
+
+impl fmt::Display for ProfileTypeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a profile type has five parts, as in process_cpu:cpu:nanoseconds:cpu:nanoseconds; this one has {}", self.parts)
+    }
+}
+
+impl std::error::Error for ProfileTypeError {}
+
+/// Sample types that say how much there is at one time. Go calls heap in use `inuse_space`, tcmalloc `space`, async-profiler `live`.
+const STATES: [&str; 8] = ["goroutine", "goroutines", "inuse_objects", "inuse_space", "live", "objects", "space", "threads"];
+
+impl ProfileType {
+    /// The type with these parts, in the order of its name.
+    pub fn of_parts([name, sample_type, sample_unit, period_type, period_unit]: [&str; 5]) -> ProfileType {
+        let [name, sample_type, sample_unit, period_type, period_unit] =
+            [name, sample_type, sample_unit, period_type, period_unit].map(Text::from);
+        ProfileType { name, sample_type, sample_unit, period_type, period_unit }
+    }
+
+    /// Whether its values are a state at a moment, such as memory in use, rather than what happened in an interval. States of several moments are
+    /// averaged; what happened is added up.
+    pub fn is_state(&self) -> bool {
+        STATES.contains(&self.sample_type.as_str())
+    }
+
+    /// Whether its values are time, so that a rate of them has no unit: CPU time per time is a number of CPUs.
+    pub fn is_time(&self) -> bool {
+        self.sample_unit == "nanoseconds"
+    }
+
+    /// Its parts, in the order of its name.
+    pub fn parts(&self) -> [&Text; 5] {
+        [&self.name, &self.sample_type, &self.sample_unit, &self.period_type, &self.period_unit]
+    }
+}
+
+impl fmt::Display for ProfileType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [name, sample_type, sample_unit, period_type, period_unit] = self.parts().map(Text::as_str);
+        write!(f, "{name}:{sample_type}:{sample_unit}:{period_type}:{period_unit}")
+    }
+}
+
+impl FromStr for ProfileType {
+    type Err = ProfileTypeError;
+
+    fn from_str(text: &str) -> Result<Self, ProfileTypeError> {
+        let parts: Vec<&str> = text.splitn(7, ':').collect();
+        // Older clients append how numbers were counted.
+        let parts = parts.strip_suffix(&["delta"]).filter(|parts| parts.len() == 5).unwrap_or(&parts[..]);
+        match *parts {
+            [name, sample_type, sample_unit, period_type, period_unit] if !name.is_empty() => {
+                Ok(ProfileType::of_parts([name, sample_type, sample_unit, period_type, period_unit]))
+            }
+            _ => Err(ProfileTypeError { parts: text.split(':').count() }),
+        }
+    }
+}
+
+/// One kind of profile of one program: all its samples have these labels.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct ProfileSeries {
+    /// What it counts.
+    pub profile_type: ProfileType,
+    /// Its labels, by name, each name once.
+    pub labels: Vec<(Text, Text)>,
+}
+
+impl ProfileSeries {
+    /// Memory that it takes, about.
+    pub fn memory_bytes(&self) -> u64 {
+        let texts: usize = self.labels.iter().map(|(name, value)| name.len() + value.len()).sum();
+        (size_of::<ProfileSeries>() + self.labels.len() * size_of::<(Text, Text)>() + texts) as u64
+    }
+
+    /// The value of a label.
+    pub fn label(&self, name: &str) -> Option<&Text> {
+        self.labels.iter().find(|(label, _)| label == name).map(|(_, value)| value)
+    }
+}
+
+/// What a sample with a span is known to belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LinkScope {
+    /// The span itself: it was current.
+    Span,
+    /// The span or one of its descendants in the same process: Pyroscope's SDKs label samples with the local root.
+    LocalRoot,
+    /// Some span of the trace.
+    Trace,
+}
+
+impl LinkScope {
+    /// All of them.
+    pub const ALL: [LinkScope; 3] = [LinkScope::Span, LinkScope::LocalRoot, LinkScope::Trace];
+
+    /// The word in SQL and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LinkScope::Span => "span",
+            LinkScope::LocalRoot => "local_root",
+            LinkScope::Trace => "trace",
+        }
+    }
+
+    /// The scope of this word.
+    pub fn from_code(code: &str) -> Option<LinkScope> {
+        LinkScope::ALL.into_iter().find(|scope| scope.as_str() == code)
+    }
+}
+
+/// The span that a sample names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ProfiledSpan {
+    /// Its trace.
+    pub trace_id: Option<TraceId>,
+    /// The span.
+    pub span_id: Option<SpanId>,
+    /// What the sample belongs to.
+    pub scope: LinkScope,
+}
+
+/// How much of something a stack had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProfileValue {
+    /// Place of its series in the list of series.
+    pub series: u32,
+    /// When: the sample's own time, or that of its profile.
+    pub time: Timestamp,
+    /// Its stack.
+    pub stack: StackId,
+    /// How much, in the unit of the series.
+    pub value: i64,
+    /// The span that it names.
+    pub span: Option<ProfiledSpan>,
+}
+
+/// Profiles of one request, of any number of series, which share their stacks.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ProfileBatch {
+    /// Series, by place.
+    pub series: Vec<ProfileSeries>,
+    /// Binaries by number.
+    pub mappings: Vec<Mapping>,
+    /// Locations by number, each with its frames.
+    pub locations: Vec<Location>,
+    /// Stacks by number.
+    pub stacks: Vec<Stack>,
+    /// What was counted.
+    pub values: Vec<ProfileValue>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_is_its_name() {
+        let text = "process_cpu:cpu:nanoseconds:cpu:nanoseconds";
+        let parsed: ProfileType = text.parse().unwrap();
+        assert_eq!(parsed.to_string(), text);
+        assert_eq!(format!("{text}:delta").parse(), Ok(parsed));
+        for (bad, parts) in [("", 1), ("cpu", 1), ("a:b:c:d", 4), ("a:b:c:d:e:f", 6), (":b:c:d:e", 5)] {
+            assert_eq!(bad.parse::<ProfileType>(), Err(ProfileTypeError { parts }), "{bad}");
+        }
+    }
+
+    #[test]
+    fn memory_in_use_is_a_state() {
+        let is_state = |text: &str| text.parse::<ProfileType>().unwrap().is_state();
+        assert!(is_state("memory:inuse_space:bytes:space:bytes"));
+        assert!(is_state("goroutines:goroutine:count:goroutine:count"));
+        assert!(!is_state("memory:alloc_space:bytes:space:bytes"));
+        assert!(!is_state("process_cpu:cpu:nanoseconds:cpu:nanoseconds"));
+    }
+}
