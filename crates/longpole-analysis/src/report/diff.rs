@@ -227,18 +227,37 @@ fn state_diffs(a: (&Report, &[NodeId]), b: (&Report, &[NodeId]), difference: Nan
     let blocked = WaitKind::ALL.into_iter().map(StateKind::Blocked);
     let others =
         [StateKind::OnCpu, StateKind::Runnable, StateKind::BlockedUnseen, StateKind::Awaiting, StateKind::Remote, StateKind::Unaccounted];
-    let mut out: Vec<StateDiff> = others
-        .into_iter()
-        .chain(blocked)
-        .map(|state| (state, after.of(state) - before.of(state)))
-        .filter(|(state, delta)| matters(*state, *delta))
-        .map(|(state, delta)| {
-            let (report, nodes) = if delta > Nanos::ZERO { b } else { a };
-            StateDiff { state, delta, function: function_in(report, nodes, state) }
-        })
-        .collect();
+    let mut out: Vec<StateDiff> = Vec::new();
+    for state in others.into_iter().chain(blocked) {
+        let net = after.of(state) - before.of(state);
+        // Waits of two functions that change in opposite directions would pass for one small change of either.
+        let of_functions = wait_diffs(state, a, b).into_iter().filter(|(_, delta)| matters(state, *delta));
+        let mut rest = net;
+        for (function, delta) in of_functions {
+            rest = rest - delta;
+            out.push(StateDiff { state, delta, function: Some(function) });
+        }
+        if matters(state, rest) {
+            let (report, nodes) = if rest > Nanos::ZERO { b } else { a };
+            out.push(StateDiff { state, delta: rest, function: function_in(report, nodes, state) });
+        }
+    }
     out.sort_by_key(|state| Reverse(state.delta.magnitude()));
     out
+}
+
+/// How much longer these nodes waited in each function while they were on the path; nothing in a state that is no sampled wait.
+fn wait_diffs(state: StateKind, a: (&Report, &[NodeId]), b: (&Report, &[NodeId])) -> Vec<(String, Nanos)> {
+    let StateKind::Blocked(kind) = state else { return Vec::new() };
+    let mut deltas: BTreeMap<String, Nanos> = BTreeMap::new();
+    for ((report, nodes), is_after) in [(a, false), (b, true)] {
+        for sum in report.waits_on_path(nodes).into_iter().filter(|sum| sum.wait.kind == kind && !sum.in_other_threads) {
+            let Some(function) = report.waiting_function(sum.wait) else { continue };
+            let delta = deltas.entry(function.to_owned()).or_default();
+            *delta = if is_after { *delta + sum.nanos } else { *delta - sum.nanos };
+        }
+    }
+    deltas.into_iter().collect()
 }
 
 /// The function in which these nodes are in the state most of the time, where one stands out.
@@ -248,12 +267,9 @@ fn function_in(report: &Report, nodes: &[NodeId], state: StateKind) -> Option<St
             let named = report.named(&report.samples_on_path(nodes))?;
             Some(report.functions().list[named.function].function.clone())
         }
-        StateKind::Blocked(kind) => {
-            let waits = report.waits_on_path(nodes);
-            let sum = waits.into_iter().find(|sum| sum.wait.kind == kind)?;
-            report.waiting_function(sum.wait).map(str::to_owned)
-        }
-        StateKind::Runnable
+        // Waits have their functions already.
+        StateKind::Blocked(_)
+        | StateKind::Runnable
         | StateKind::InChild
         | StateKind::BlockedUnseen
         | StateKind::Awaiting
@@ -365,6 +381,22 @@ mod tests {
         assert_eq!(said(20, 60), [(StateKind::OnCpu, 40, hash.clone())]);
         assert_eq!(said(60, 20), [(StateKind::OnCpu, -40, hash)]);
         assert_eq!(said(20, 20), []);
+    }
+
+    #[test]
+    fn waits_that_change_in_opposite_directions_are_both_listed() {
+        let run = |fetch: usize, write: usize| {
+            let (end, first) = (fetch + write + 10, fetch + 5);
+            report(&format!(
+                "run x 0..{end}ms\ncpu 0..5ms pid 1\nwait 5..{first}ms pid 1 sleep main;fetch\nwait {first}..{}ms pid 1 sleep main;write\ncpu {}..{end}ms pid 1\nsample 0ms x5 pid 1 main\n",
+                end - 5,
+                end - 5
+            ))
+        };
+        let diff = Diff::new(&run(600, 100), &run(100, 400));
+        let said: Vec<_> = diff.operations[0].states.iter().map(|it| (it.state, it.delta.0 / 1_000_000, it.function.clone())).collect();
+        let sleep = StateKind::Blocked(WaitKind::Sleep);
+        assert_eq!(said, [(sleep, -500, Some("fetch".to_owned())), (sleep, 300, Some("write".to_owned()))]);
     }
 
     #[test]
