@@ -7,6 +7,7 @@
 //! note, intervals, leaves, lists   what a reader must know; unions of intervals; sets and lists of ids
 //! interval_index, running          intervals of each id, searched by time; which threads ran in a time
 //! window     what a recording has of the time before it
+//! profile    calls of many profiles of a server added up; two sums side by side
 //! tree       spans and processes → one forest; clocks that disagree
 //! pulumi     everything that knows Pulumi; the tree asks it through `tree::placement`
 //! code       frames → functions → call tree; the origin of code
@@ -49,6 +50,7 @@ mod leaves;
 pub mod link;
 mod lists;
 pub mod note;
+pub mod profile;
 pub mod pulumi;
 pub mod report;
 mod running;

@@ -34,8 +34,8 @@ pub struct ThreadLife {
     pub unseen: UnsignedNanos,
     /// Samples.
     pub samples: u64,
-    /// `on_cpu` is the time that its samples stand for: neither switch records nor the scheduler's totals tell of it. What it was ready or
-    /// blocked for is unknown but for sampled waits.
+    /// `on_cpu` is the time that its samples stand for: neither switch records nor the scheduler's totals tell of it. Its ready
+    /// time is unknown, and of its blocked time only sampled waits are known.
     pub is_estimate: bool,
 }
 

@@ -1,0 +1,101 @@
+//! Two sums of profiles side by side, each as parts of its whole: two ranges of time, two versions, slow requests beside the rest.
+
+use std::collections::BTreeMap;
+
+use longpole_model::Text;
+
+use super::tree::{FunctionSum, ProfileTree};
+
+/// A function in both.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FunctionChange {
+    /// Its name.
+    pub function: Text,
+    /// How much it had in each: with what it called.
+    pub totals: [i64; 2],
+    /// Itself.
+    pub owns: [i64; 2],
+    /// Its own part of the whole in each, from 0 to 1.
+    pub shares: [f64; 2],
+}
+
+impl FunctionChange {
+    /// How much larger its own part of the whole is in the second.
+    pub fn share_change(&self) -> f64 {
+        self.shares[1] - self.shares[0]
+    }
+}
+
+/// Both, function by function.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProfileDiff {
+    /// How much each had.
+    pub totals: [i64; 2],
+    /// Every function, the one whose own part of the whole changed most first.
+    pub functions: Vec<FunctionChange>,
+}
+
+/// The part of a whole; none of nothing.
+fn share(part: i64, whole: i64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+impl ProfileDiff {
+    /// Compares.
+    pub fn new(before: &ProfileTree, after: &ProfileTree) -> ProfileDiff {
+        let totals = [before.total(), after.total()];
+        let mut sums: BTreeMap<Text, [Option<FunctionSum>; 2]> = BTreeMap::new();
+        for (which, tree) in [before, after].into_iter().enumerate() {
+            for sum in tree.functions() {
+                let sides = sums.entry(sum.function.clone()).or_default();
+                sides[which] = Some(sum);
+            }
+        }
+        let of = |sum: &Option<FunctionSum>| sum.as_ref().map_or((0, 0), |sum| (sum.total, sum.own));
+        let mut functions: Vec<FunctionChange> = sums
+            .into_iter()
+            .map(|(function, sides)| {
+                let [(total_before, own_before), (total_after, own_after)] = [of(&sides[0]), of(&sides[1])];
+                FunctionChange {
+                    function,
+                    totals: [total_before, total_after],
+                    owns: [own_before, own_after],
+                    shares: [share(own_before, totals[0]), share(own_after, totals[1])],
+                }
+            })
+            .collect();
+        // By name among equals: the map has that order, and the sort keeps it.
+        functions.sort_by(|a, b| b.share_change().abs().total_cmp(&a.share_change().abs()));
+        ProfileDiff { totals, functions }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(stacks: &[(&str, i64)]) -> ProfileTree {
+        let mut tree = ProfileTree::default();
+        for (stack, value) in stacks {
+            let functions: Vec<Text> = stack.split(';').map(Text::from).collect();
+            tree.add(functions.iter(), *value);
+        }
+        tree
+    }
+
+    #[test]
+    fn functions_are_compared_by_their_part_of_the_whole() {
+        let diff = ProfileDiff::new(
+            &tree(&[("main;parse", 50), ("main;render", 50)]),
+            &tree(&[("main;parse", 150), ("main;render", 25), ("main;trim", 25)]),
+        );
+        let changes: Vec<(&str, f64)> = diff.functions.iter().map(|it| (it.function.as_str(), it.share_change())).collect();
+        assert_eq!(changes, [("render", -0.375), ("parse", 0.25), ("trim", 0.125), ("main", 0.0)]);
+        assert_eq!(diff.totals, [100, 200]);
+    }
+
+    #[test]
+    fn nothing_beside_nothing_is_no_change() {
+        assert_eq!(ProfileDiff::new(&tree(&[]), &tree(&[])), ProfileDiff { totals: [0, 0], functions: Vec::new() });
+    }
+}
