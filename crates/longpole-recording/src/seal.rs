@@ -285,7 +285,7 @@ fn assemble(
             Frame::Observations(observations) => observations.into_iter().for_each(|o| assembler.observe(o)),
             Frame::Loss(loss) => assembler.loss(loss),
             // They stand in logs of servers only.
-            Frame::Generation(_) | Frame::Spans { .. } => {
+            Frame::Generation(_) | Frame::Spans { .. } | Frame::Profiles { .. } => {
                 assembler.loss(Loss::new(LossKind::WalDamaged, 1, "a frame of a server's log, which no recording has"));
             }
         }

@@ -26,5 +26,5 @@ pub(crate) const CHECKSUMS_SINCE: u32 = 6;
 pub(crate) const SEGMENT_KEY: &str = "longpole.format";
 
 /// Version of the write-ahead log's bytes. Version 1 had no observations above 16, version 2 none above 19, version 3 none above 23,
-/// version 4 none above 28, version 5 none above 29 and did not say in journals who is sent, version 6 had no logs of servers.
-pub const WAL_VERSION: u32 = 7;
+/// version 4 none above 28, version 5 none above 29 and did not say in journals who is sent, version 6 had no logs of servers, version 7 no profiles in these.
+pub const WAL_VERSION: u32 = 8;

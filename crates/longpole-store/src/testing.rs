@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use longpole_model::process::{CpuSlice, Process, Thread, ThreadTotals};
+use longpole_model::profile::{ProfileBatch, ProfileSeries, ProfileValue, SERVICE_LABEL};
 use longpole_model::run::{CaptureMode, Exit, RecorderCost, Run};
 use longpole_model::sample::{ContextRecord, CurrentSpan, Evidence, JournalEntry, Sample, SampleLink};
 use longpole_model::sink::Observation;
@@ -13,7 +14,7 @@ use longpole_model::stack::{Frame, Location, LocationId, LocationKind, Mapping, 
 use longpole_model::time::{Clock, ClockAnchor, Monotonic, TimeRange, Timestamp};
 use longpole_model::{
     AbsAddr, Attribute, AttributeValue, Attributes, Futex, IoBytes, Loss, LossKind, ProcessMemory, ProcessUsage, Recording, Resource,
-    RunUsage, Scope, Span, SpanEvent, SpanId, SpanKind, SpanLink, Status, StatusCode, TraceId, VirtOffset, Wait, WaitKind,
+    RunUsage, Scope, Span, SpanEvent, SpanId, SpanKind, SpanLink, Status, StatusCode, Text, TraceId, VirtOffset, Wait, WaitKind,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -65,6 +66,32 @@ pub(crate) fn span(trace: u8, span: u8, parent: u8, start: i64) -> Span {
         kind: SpanKind::Internal,
         ..Span::new(trace_id(trace), span_id(span).unwrap(), format!("span {span}"), range)
     }
+}
+
+/// Profiles of one service at one time: how much each stack had, the root first.
+pub(crate) fn profile_batch(service: &str, time: i64, stacks: &[(&str, i64)]) -> ProfileBatch {
+    let series = ProfileSeries {
+        profile_type: "process_cpu:cpu:nanoseconds:cpu:nanoseconds".parse().unwrap(),
+        labels: vec![(SERVICE_LABEL.into(), service.into())],
+    };
+    let mut batch = ProfileBatch { series: vec![series], ..ProfileBatch::default() };
+    for (stack, value) in stacks {
+        let locations = stack.split(';').rev().map(|function| {
+            let known = batch.locations.iter().find(|location| location.frames[0].function == *function).map(|location| location.id);
+            known.unwrap_or_else(|| {
+                let id = LocationId(u32::try_from(batch.locations.len()).unwrap());
+                let frame = Frame { function: function.into(), file: Text::new(), line: 0, reason: None };
+                let kind = LocationKind::Named { runtime: Runtime::Other, address: None };
+                batch.locations.push(Location { id, kind, frames: vec![frame] });
+                id
+            })
+        });
+        let locations = locations.collect();
+        let id = StackId(u32::try_from(batch.stacks.len()).unwrap());
+        batch.stacks.push(Stack { id, locations });
+        batch.values.push(ProfileValue { series: 0, time: Timestamp(time), stack: id, value: *value, span: None });
+    }
+    batch
 }
 
 /// A run that began and has not ended.

@@ -52,11 +52,15 @@ pub(super) struct SegmentEntry {
     pub(super) services: Vec<String>,
     /// Version of its tables.
     pub(super) schema: u32,
+    /// Values of profiles.
+    pub(super) profile_values: u64,
+    /// Times of the first and the last of them.
+    pub(super) profile_times: Option<[Timestamp; 2]>,
 }
 
 impl SegmentEntry {
     fn json(&self) -> Value {
-        json!({
+        let mut entry = json!({
             "id": self.id,
             "hour": self.hour,
             "spans": self.spans,
@@ -67,7 +71,12 @@ impl SegmentEntry {
             "received_unix_nano": self.received.map(Timestamp::unix_nanos),
             "services": self.services,
             "schema": self.schema,
-        })
+        });
+        if let Some(times) = self.profile_times {
+            entry["profile_values"] = self.profile_values.into();
+            entry["profiles_unix_nano"] = json!(times.map(Timestamp::unix_nanos));
+        }
+        entry
     }
 
     fn of(value: &Value) -> Option<SegmentEntry> {
@@ -84,8 +93,19 @@ impl SegmentEntry {
             received: [time(&value["received_unix_nano"][0])?, time(&value["received_unix_nano"][1])?],
             services: value["services"].as_array()?.iter().map(|name| name.as_str().map(str::to_owned)).collect::<Option<_>>()?,
             schema: u32::try_from(value["schema"].as_u64()?).ok()?,
+            // An older longpole kept no profiles.
+            profile_values: value["profile_values"].as_u64().unwrap_or_default(),
+            profile_times: match &value["profiles_unix_nano"] {
+                Value::Null => None,
+                times => Some([time(&times[0])?, time(&times[1])?]),
+            },
         };
         entry.is_plain().then_some(entry)
+    }
+
+    /// Whether it has values of profiles between two times, the second of them too late.
+    pub(super) fn has_profiles_between(&self, from: Timestamp, until: Timestamp) -> bool {
+        self.profile_times.is_some_and(|[first, last]| first < until && last >= from)
     }
 
     /// Whether its names, which name folders, lead nowhere else.
@@ -290,6 +310,8 @@ mod tests {
             received: [Timestamp(3), Timestamp(4)],
             services: vec!["cart".to_owned()],
             schema: 6,
+            profile_values: 0,
+            profile_times: None,
         }
     }
 

@@ -18,6 +18,7 @@
 //! waits for it is acknowledged, and the next request begins another one.
 
 mod candidates;
+mod figures;
 mod filter;
 mod folders;
 mod generation;
@@ -26,6 +27,8 @@ mod kept_parts;
 mod log_events;
 mod manifest;
 mod operations;
+mod profile_queries;
+mod profiles;
 mod search;
 mod segment;
 mod sync_thread;
@@ -43,8 +46,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use std::time::{Duration, Instant};
 
 use longpole_model::calendar::{civil_from_days, days_from_civil};
+use longpole_model::profile::ProfileBatch;
 use longpole_model::{LossKind, Span, Timestamp};
 
+pub use self::figures::LiveFigures;
 pub use self::filter::{SpanFilter, TraceCursor};
 use self::folders::{Folders, NodeLogs};
 use self::generation::Generations;
@@ -52,6 +57,8 @@ use self::head::Head;
 pub use self::log_events::{log_event, set_apart};
 use self::manifest::{Manifest, ManifestChange, SegmentEntry};
 pub use self::operations::Operations;
+use self::profiles::ProfileHead;
+pub use self::profiles::{OVERFLOW_LABEL, ProfileFilter, ProfilePart, ProfileStacks};
 pub use self::search::FoundPage;
 use self::segment::Segment;
 pub use self::sync_thread::Acknowledge;
@@ -88,6 +95,8 @@ const ENDED_MAX: usize = 8;
 pub struct LiveOptions {
     /// Spans of a generation.
     pub generation_spans: usize,
+    /// Values of its profiles.
+    pub generation_values: usize,
     /// Bytes of its log.
     pub generation_bytes: u64,
     /// Its age.
@@ -102,6 +111,7 @@ impl Default for LiveOptions {
     fn default() -> Self {
         LiveOptions {
             generation_spans: 1 << 18,
+            generation_values: 1 << 21,
             generation_bytes: 256 << 20,
             generation_nanos: 600_000_000_000,
             keep_nanos: None,
@@ -221,7 +231,7 @@ struct LiveState {
     manifest: Manifest,
 }
 
-/// A log and the spans in it.
+/// A log, and the spans and profiles in it.
 #[derive(Debug)]
 struct LiveGeneration {
     number: u64,
@@ -231,29 +241,9 @@ struct LiveGeneration {
     /// `None` for what was left by an earlier server: its logs are read, and no one writes to them.
     wal: Option<WalWriter>,
     head: RwLock<Head>,
+    profiles: RwLock<ProfileHead>,
     /// When its first and last requests came.
     received: Mutex<Option<[Timestamp; 2]>>,
-}
-
-/// Figures of a store.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LiveFigures {
-    /// Spans that stand in no segment yet, log records of spans among them.
-    pub head_spans: u64,
-    /// Spans that came again.
-    pub duplicates: u64,
-    /// Spans of the current log with the ids of another span that is not the same: both are kept.
-    pub conflicts: u64,
-    /// Bytes of their logs.
-    pub log_bytes: u64,
-    /// Segments.
-    pub segments: u64,
-    /// Spans in them.
-    pub segment_spans: u64,
-    /// Their bytes.
-    pub segment_bytes: u64,
-    /// Bytes of memory of what is kept of them for the next query.
-    pub segment_memory_bytes: u64,
 }
 
 /// A thread that panicked while it held a lock left the values whole: they are changed by plain stores only.
@@ -308,7 +298,7 @@ impl LiveStore {
         let last = numbers.last().copied().max(last_segment.max());
         let mut next = last.map_or(first, |last| first.max(last.saturating_add(1)));
         let mut ended = Vec::new();
-        if read(&left.head).len() > 0 {
+        if !left.is_empty() {
             // What only other nodes had becomes a segment of this one all the same.
             left.number = last_read.unwrap_or(next);
             next = next.max(left.number.saturating_add(1));
@@ -351,18 +341,22 @@ impl LiveStore {
     ///
     /// [`WalError`] if it could not be appended. Then none of its spans is found.
     pub fn append(&self, request: &Request<'_>) -> Result<Appended, WalError> {
+        self.append_by(request.head.received, |generation| generation.append(request))
+    }
+
+    fn append_by(&self, received: Timestamp, append: impl Fn(&LiveGeneration) -> Result<(), WalError>) -> Result<Appended, WalError> {
         loop {
             let state = read(&self.shared.state);
             if state.ended.len() > ENDED_MAX {
-                let source = io::Error::other(format!("{ENDED_MAX} generations of spans wait to be written as segments"));
+                let source = io::Error::other(format!("{ENDED_MAX} generations wait to be written as segments"));
                 return Err(WalError::Io { action: "append to", path: self.shared.folders.wal.clone(), source });
             }
             let generation = Arc::clone(&state.current);
-            match generation.append(request) {
+            match append(&generation) {
                 // The sync thread begins another generation in a moment, or this request does.
                 Err(WalError::NotSynced { .. } | WalError::Broken { .. }) => {
                     drop(state);
-                    self.shared.begin_after(generation.number, request.head.received)?;
+                    self.shared.begin_after(generation.number, received)?;
                 }
                 appended => return appended.map(|()| Appended { first: generation.number, last: generation.number }),
             }
@@ -419,13 +413,14 @@ impl LiveStore {
         shared.sync_list()?;
         let due = {
             let state = read(&shared.state);
-            let spans = read(&state.current.head).len();
+            let (spans, values) = (read(&state.current.head).len(), read(&state.current.profiles).len());
             // After a step of the clock back its age is unknown: it ends, and the next one begins by the new time.
             let age = u64::try_from(now.nanos_since(state.current.begun)).unwrap_or(u64::MAX);
             let bytes = state.current.wal.as_ref().map_or(0, WalWriter::bytes);
-            let LiveOptions { generation_spans, generation_bytes, generation_nanos, .. } = shared.options;
-            let is_due = spans >= generation_spans || bytes >= generation_bytes || age >= generation_nanos;
-            (spans > 0 && (is_due || must_end)).then_some(state.current.number)
+            let LiveOptions { generation_spans, generation_values, generation_bytes, generation_nanos, .. } = shared.options;
+            let is_full = spans >= generation_spans || values >= generation_values || bytes >= generation_bytes;
+            let is_due = is_full || age >= generation_nanos;
+            (spans + values > 0 && (is_due || must_end)).then_some(state.current.number)
         };
         if let Some(number) = due {
             shared.begin_after(number, now)?;
@@ -461,10 +456,11 @@ impl LiveStore {
         probed.map_err(StoreError::io("write", path))
     }
 
-    /// Bytes of memory that the spans take which stand in no segment yet, about.
+    /// Bytes of memory that the spans and profiles take which stand in no segment yet, about.
     pub fn memory_bytes(&self) -> u64 {
         let state = read(&self.shared.state);
-        state.ended.iter().chain([&state.current]).map(|generation| read(&generation.head).memory_bytes()).sum()
+        let bytes = |generation: &LiveGeneration| read(&generation.head).memory_bytes() + read(&generation.profiles).memory_bytes();
+        state.ended.iter().chain([&state.current]).map(|generation| bytes(generation)).sum()
     }
 
     /// Its figures.
@@ -476,11 +472,15 @@ impl LiveStore {
             figures.head_spans += head.len() as u64;
             figures.duplicates += head.duplicates();
             figures.conflicts += head.conflicts();
+            let profiles = read(&generation.profiles);
+            figures.head_values += profiles.len() as u64;
+            figures.overflown_values += profiles.overflown();
             figures.log_bytes += generation.wal.as_ref().map_or(0, WalWriter::bytes);
         }
         for entry in &state.manifest.entries {
             figures.segments += 1;
             figures.segment_spans = figures.segment_spans.saturating_add(entry.spans);
+            figures.segment_values = figures.segment_values.saturating_add(entry.profile_values);
             figures.segment_bytes = figures.segment_bytes.saturating_add(entry.bytes);
         }
         figures
@@ -532,7 +532,7 @@ impl SharedStore {
         }
         let next = Arc::new(LiveGeneration::begin(&self.folders, number + 1, now)?);
         let ended = std::mem::replace(&mut state.current, next);
-        if read(&ended.head).len() > 0 {
+        if !ended.is_empty() {
             state.ended.push(ended);
         }
         Ok(())
@@ -541,7 +541,7 @@ impl SharedStore {
     /// Makes a segment of a generation that has ended, and removes its logs.
     fn make_segment(&self, generation: &Arc<LiveGeneration>) -> Result<(), StoreError> {
         // Appends hold the state, and this generation has left it.
-        let head = read(&generation.head);
+        let (head, profiles) = (read(&generation.head), read(&generation.profiles));
         let received = lock(&generation.received).unwrap_or([generation.begun; 2]);
         let id = format!("0-{}-{:010}", self.folders.node, generation.number);
         let hour = hour_of(received[0]);
@@ -549,7 +549,7 @@ impl SharedStore {
         files::make_dirs(&self.folders.segments, &[hour.as_ref()]).map_err(StoreError::io("create", &folder))?;
         // An attempt that was interrupted left it.
         files::remove_all(&folder).map_err(StoreError::io("remove", &folder))?;
-        let written = segment::write(&folder, head.spans())?;
+        let written = segment::write(&folder, head.spans(), &profiles)?;
         files::sync_dir(&self.folders.segments.join(&hour)).map_err(StoreError::io("sync", &folder))?;
         files::sync_dir(&self.folders.segments).map_err(StoreError::io("sync", &folder))?;
         let services = head.services();
@@ -564,8 +564,10 @@ impl SharedStore {
             received,
             services: if services.len() > manifest::SERVICES_MAX { Vec::new() } else { services.iter().map(ToString::to_string).collect() },
             schema: RECORDING_VERSION,
+            profile_values: written.profile_values,
+            profile_times: written.profile_times,
         };
-        drop(head);
+        drop((head, profiles));
         let own = [(self.folders.node.clone(), generation.number + 1)];
         let taken_over = generation.taken_over.iter().map(|(other, last)| (other.node.clone(), last + 1));
         let change =
@@ -668,7 +670,19 @@ impl LiveGeneration {
 
     /// One that an earlier server began.
     fn ended(number: u64, now: Timestamp) -> LiveGeneration {
-        LiveGeneration { number, begun: now, taken_over: Vec::new(), wal: None, head: RwLock::default(), received: Mutex::default() }
+        LiveGeneration {
+            number,
+            begun: now,
+            taken_over: Vec::new(),
+            wal: None,
+            head: RwLock::default(),
+            profiles: RwLock::default(),
+            received: Mutex::default(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        read(&self.head).len() + read(&self.profiles).len() == 0
     }
 
     fn append(&self, request: &Request<'_>) -> Result<(), WalError> {
@@ -683,6 +697,23 @@ impl LiveGeneration {
         let mut head = write(&self.head);
         spans.iter().for_each(|span| head.push(span));
         drop(head);
+        self.note_received(received);
+    }
+
+    fn append_profiles(&self, received: Timestamp, batch: &ProfileBatch, encoded: &[u8]) -> Result<(), WalError> {
+        if let Some(wal) = &self.wal {
+            wal.append_profiles(received, encoded)?;
+        }
+        self.publish_profiles(batch, received);
+        Ok(())
+    }
+
+    fn publish_profiles(&self, batch: &ProfileBatch, received: Timestamp) {
+        write(&self.profiles).push(batch);
+        self.note_received(received);
+    }
+
+    fn note_received(&self, received: Timestamp) {
         let mut times = lock(&self.received);
         let [first, last] = times.unwrap_or([received; 2]);
         *times = Some([first.min(received), last.max(received)]);
@@ -731,6 +762,7 @@ impl LiveGeneration {
         for frame in Replay::of_generation(&path, unknown)? {
             match frame? {
                 Frame::Spans { head, body } => self.publish(&decode(&head, &body), head.received),
+                Frame::Profiles { received, batch } => self.publish_profiles(&batch, received),
                 Frame::Loss(loss) => {
                     is_damaged |= loss.kind == LossKind::WalDamaged;
                     problems.push(format!("{}: {}", path.display(), loss.detail));

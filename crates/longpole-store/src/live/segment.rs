@@ -12,6 +12,7 @@ use super::kept_parts::PartsAccount;
 use super::log_events::{self, is_log_event};
 use super::manifest::{SERVICES_MAX, SegmentEntry};
 use super::operations::Operations;
+use super::profiles::{self, OpenProfiles, ProfileHead, SegmentStacks};
 use super::range_of_hour;
 use super::trace_index::TraceIndex;
 use crate::compact_spans::CompactSpans;
@@ -53,6 +54,8 @@ struct Parts {
     index: Option<Arc<TraceIndex>>,
     open: Option<Arc<OpenTables>>,
     operations: Option<Arc<Operations>>,
+    profiles: Option<Arc<OpenProfiles>>,
+    stacks: Option<Arc<SegmentStacks>>,
     /// What they take together.
     bytes: u64,
 }
@@ -93,15 +96,18 @@ pub(super) fn trim(account: &PartsAccount, segments: &[Arc<Segment>]) {
 /// What a segment holds, beside its rows.
 #[derive(Debug)]
 pub(super) struct Written {
+    pub(super) profile_values: u64,
     pub(super) spans: u64,
     pub(super) traces: u64,
     pub(super) bytes: u64,
     pub(super) start: Timestamp,
     pub(super) end: Timestamp,
+    /// First and last time of a profile's value; `None` without profiles.
+    pub(super) profile_times: Option<[Timestamp; 2]>,
 }
 
 /// Writes a segment into a folder that is not there yet, and waits until the disk has it.
-pub(super) fn write(directory: &Path, spans: &CompactSpans) -> Result<Written, StoreError> {
+pub(super) fn write(directory: &Path, spans: &CompactSpans, profile_head: &ProfileHead) -> Result<Written, StoreError> {
     files::create_dir(directory).map_err(StoreError::io("create", directory))?;
     let rows = SpanRows::of(Spans::Compact(spans));
     let (events, links) = (span_events::parts(&rows), span_links::parts(&rows));
@@ -117,17 +123,20 @@ pub(super) fn write(directory: &Path, spans: &CompactSpans) -> Result<Written, S
     writer.write_ranges(&span_links::TABLE, size_of::<SpanLink>(), links.len(), |range, _| span_links::build(&rows, &links[range]))?;
     writer.write(&traces::TABLE, size_of::<TraceRow>(), &traces, traces::build)?;
     writer.allow(texts.more_in_another_order());
+    let of_profiles = if profile_head.len() > 0 { Some(profiles::write(&mut writer, profile_head)?) } else { None };
     writer.finish()?;
     let index = TraceIndex::of(traces.iter().map(|trace| trace.summary.trace_id));
     let path = directory.join(INDEX);
     files::write_new(&path, index.bytes()).map_err(StoreError::io("write", path))?;
     let bytes = files::sync_dir_with_files(directory).map_err(StoreError::io("sync", directory))?;
     Ok(Written {
+        profile_values: profile_head.len() as u64,
         spans: rows.len() as u64,
         traces: traces.len() as u64,
         bytes,
         start: traces.iter().map(|trace| trace.summary.start).min().unwrap_or(Timestamp(0)),
         end: traces.iter().map(|trace| trace.summary.end).max().unwrap_or(Timestamp(0)),
+        profile_times: of_profiles,
     })
 }
 
@@ -147,7 +156,13 @@ pub(super) fn entry_of(hour: &str, folder: &Path) -> Result<SegmentEntry, StoreE
         received,
         services: Vec::new(),
         schema: RECORDING_VERSION,
+        profile_values: 0,
+        profile_times: None,
     };
+    if profiles::is_there(folder) {
+        let opened = OpenProfiles::open(folder, &QueryLimits::default())?;
+        (entry.profile_values, entry.profile_times) = (opened.len() as u64, opened.times());
+    }
     let segment = Segment::new(folder.to_owned(), entry.clone(), &Arc::default());
     segment.index()?;
     let mut services = BTreeSet::new();
@@ -256,6 +271,21 @@ impl Segment {
             events: OpenTable::new(&tables, &span_events::TABLE)?,
             links: OpenTable::new(&tables, &span_links::TABLE)?,
         })
+    }
+
+    /// The tables of its profiles; `None` without any.
+    pub(super) fn profiles(&self, query: &QueryLimits) -> Result<Option<Arc<OpenProfiles>>, StoreError> {
+        if self.entry.profile_values == 0 {
+            return Ok(None);
+        }
+        let open = || query.briefly(|| OpenProfiles::open(&self.directory, query));
+        self.part(|parts| &mut parts.profiles, open, OpenProfiles::memory_bytes).map(Some)
+    }
+
+    /// The stacks of its profiles.
+    pub(super) fn stacks(&self, query: &QueryLimits) -> Result<Arc<SegmentStacks>, StoreError> {
+        let open = || query.briefly(|| SegmentStacks::open(&self.directory, query));
+        self.part(|parts| &mut parts.stacks, open, SegmentStacks::memory_bytes)
     }
 
     fn index(&self) -> Result<Arc<TraceIndex>, StoreError> {

@@ -21,6 +21,8 @@ pub(crate) mod losses;
 pub(crate) mod mappings;
 pub(crate) mod process_usage;
 pub(crate) mod processes;
+pub(crate) mod profile_series;
+pub(crate) mod profile_values;
 pub(crate) mod runs;
 pub(crate) mod samples;
 pub(crate) mod span_events;

@@ -4,9 +4,11 @@
 //! length u32 │ CRC-32C of kind and payload u32 │ kind u8 │ payload          numbers are little-endian
 //! ```
 
+use longpole_model::profile::ProfileBatch;
 use longpole_model::{Loss, Observation, ResourceEvent, Run, Timestamp};
 
 use super::observation_codec::{decode, decode_all};
+use super::profile_codec;
 use crate::encoding::{Decoded, Decoder, Malformed, put_bytes, put_i64, put_u32, put_u64};
 use crate::numbers::u32_of;
 
@@ -34,8 +36,9 @@ pub(super) mod kind {
     pub(in crate::wal) const TRACE_FILE: u8 = 8;
     pub(in crate::wal) const GENERATION: u8 = 9;
     pub(in crate::wal) const SPANS: u8 = 10;
+    pub(in crate::wal) const PROFILES: u8 = 11;
     /// The largest.
-    pub(in crate::wal) const LAST: u8 = SPANS;
+    pub(in crate::wal) const LAST: u8 = PROFILES;
 }
 
 /// How a request of spans is encoded.
@@ -148,6 +151,13 @@ pub enum Frame {
         /// The body of an OTLP trace request.
         body: Vec<u8>,
     },
+    /// A request of profiles that a server took.
+    Profiles {
+        /// When it came.
+        received: Timestamp,
+        /// What was in it.
+        batch: ProfileBatch,
+    },
     /// Something is missing; also what reading the log itself found missing.
     Loss(Loss),
 }
@@ -176,6 +186,12 @@ impl Frame {
                 let mut body = payload;
                 body.drain(..length);
                 Ok(Frame::Spans { head, body })
+            }
+            kind::PROFILES => {
+                let mut bytes = Decoder::new(&payload);
+                let received = bytes.timestamp().map_err(malformed)?;
+                let batch = profile_codec::decode(&payload[bytes.offset()..]).map_err(malformed)?;
+                Ok(Frame::Profiles { received, batch })
             }
             _ => Err(format!("its kind {kind} is unknown")),
         }

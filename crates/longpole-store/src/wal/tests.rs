@@ -271,7 +271,7 @@ fn a_log_of_the_future_is_refused_by_its_version() {
     fs::write(&path, &bytes).unwrap();
     let error = Replay::open(&path, &unknown(), AtEnd::Sealing).unwrap_err();
     let expected = format!(
-        "read the write-ahead log {}: it has format 9, and this longpole reads up to 7; a newer longpole can read it",
+        "read the write-ahead log {}: it has format 9, and this longpole reads up to 8; a newer longpole can read it",
         path.display()
     );
     assert_eq!(error.to_string(), expected);

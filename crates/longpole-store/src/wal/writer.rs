@@ -11,13 +11,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use longpole_model::{Loss, Observation, ResourceEvent, Run};
+use longpole_model::{Loss, Observation, ResourceEvent, Run, Timestamp};
 
 use super::error::WalError;
 use super::frame::{FILE_HEADER_BYTES, FRAME_BYTES_MAX, FRAME_HEADER_BYTES, Generation, MAGIC, RequestHead, frame_header, kind};
 use super::observation_codec as codec;
 use super::replay::Replay;
 use super::secret::Secret;
+use crate::encoding::put_i64;
 use crate::files;
 use crate::format::WAL_VERSION;
 
@@ -168,6 +169,17 @@ impl WalWriter {
     /// As [`append_observation`](Self::append_observation).
     pub(crate) fn append_spans(&self, head: &RequestHead, body: &[u8]) -> Result<(), WalError> {
         self.shared.append(kind::SPANS, &[&head.encoded(), body])
+    }
+
+    /// Appends profiles that a server took: those of [`encode_profiles`](super::encode_profiles).
+    ///
+    /// # Errors
+    ///
+    /// As [`append_observation`](Self::append_observation).
+    pub(crate) fn append_profiles(&self, received: Timestamp, encoded: &[u8]) -> Result<(), WalError> {
+        let mut head = Vec::new();
+        put_i64(&mut head, received.unix_nanos());
+        self.shared.append(kind::PROFILES, &[&head, encoded])
     }
 
     /// Waits until the disk has everything that was appended before. After an error nothing can be appended: the kernel may have dropped
