@@ -9,6 +9,11 @@ pub const BODY_BYTES_MAX: usize = 64 << 20;
 /// Bytes of a request body after decompression: OTLP's recommendation. Inflating stops at the first byte beyond it.
 pub const INFLATED_BYTES_MAX: usize = 64 << 20;
 
+/// Memory that decoding a profile may take, for each of its bytes, and what a small one may take anyway. The smallest stacks with names of their own
+/// take some 20 bytes of memory a byte.
+pub(crate) const PROFILE_MEMORY_FACTOR: u64 = 20;
+pub(crate) const PROFILE_MEMORY_MIN: u64 = 16 << 20;
+
 /// Bytes of all bodies that are being read or wait to be written. A request beyond it gets the answer to try again. Without it, 500
 /// processes that export at once could make the recorder hold 32 GiB; with it, beside one inflated body, memory stays flat. The unit
 /// tests have a little more than one body takes, so that they exceed it.

@@ -30,6 +30,11 @@ impl Parameters {
         self.0.get(name).map_or(&[], Vec::as_slice)
     }
 
+    /// Every value with its name.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().flat_map(|(name, values)| values.iter().map(move |value| (name.as_str(), value.as_str())))
+    }
+
     /// A whole number.
     pub(crate) fn number(&self, name: &str) -> Result<Option<u64>, String> {
         let parse = |text: &str| text.parse().map_err(|_| format!("{name}: {text} is not a whole number"));

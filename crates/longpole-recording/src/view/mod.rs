@@ -15,6 +15,7 @@ mod lanes;
 mod one_number;
 mod poles;
 mod processes;
+mod profiles;
 mod pulumi;
 mod recording;
 mod select;
@@ -44,6 +45,9 @@ pub use functions::{LineView, RuntimeView, TopFrameView, WhoseView};
 pub use lanes::{LaneView, LanesView};
 pub use poles::{LimitView, PartView, PoleView, PolesTruncated, PolesView, ReasonCodeView, ReasonView};
 pub use processes::{ProcessRowView, ProcessesView};
+pub use profiles::{
+    CallColumns, FunctionChangeView, ProfileDiffView, ProfileFunctionView, ProfileSideView, ProfileTypeView, ProfileTypesView, ProfileView,
+};
 pub use pulumi::DeploymentView;
 pub use recording::{AnswerView, KeptView, RecordingStateView, RecordingView, RecordingsView};
 pub use select::{Chosen, PartOfView, SameNameView};

@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use longpole_model::Timestamp;
+use longpole_wire::pyroscope::Codec;
+use longpole_wire::pyroscope::ingest::IngestParameters;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::connection::Connection;
@@ -20,12 +22,23 @@ pub(super) enum Content {
     Zipkin { path: String, content_type: Option<String> },
     /// Spans of a client of Jaeger.
     Jaeger(JaegerFormat),
+    /// Profiles.
+    Profiles(ProfileRequest),
     /// Spans that were decoded where they were read: a trace request in protobuf.
     Converted { spans: u64 },
     /// One message of the engine's event stream, and when it came.
     PulumiEvent { received: Timestamp },
     /// No spans yet: a connection that will send some.
     Hello,
+}
+
+/// How profiles come.
+#[derive(Debug)]
+pub(super) enum ProfileRequest {
+    /// `push.v1.PushRequest`.
+    Push(Codec),
+    /// A request to `/ingest`: what its address says, and where the parts begin if it is a form.
+    Ingest { parameters: Box<IngestParameters>, boundary: Option<String> },
 }
 
 /// How a client of Jaeger writes its spans.

@@ -50,11 +50,13 @@ mod jaeger_http;
 mod jaeger_udp;
 mod job;
 mod memory;
+mod multipart;
 mod open_ports;
 mod otlp_grpc;
 mod otlp_http;
 mod plain_text;
 mod pulumi;
+mod pyroscope;
 mod received_sink;
 mod redaction;
 mod refusal;
@@ -74,6 +76,7 @@ pub(crate) use self::accept::IDLE_AT_THE_END;
 pub use self::allowed_senders::AllowedSenders;
 pub use self::memory::MemoryAccount;
 pub use self::open_ports::{ListenError, OpenPorts};
+pub(crate) use self::pyroscope::codec_of;
 pub use self::received_sink::{Durable, ReceivedSink, ReceivedSinkError};
 pub(crate) use self::routes::QueryPlace;
 pub use self::tokens::{AccessTokens, TokensError};
@@ -190,6 +193,7 @@ impl Receiver {
         let run = sender_check.run_id().map(str::to_owned).zip(sender_check.secret());
         let (jobs, queue) = mpsc::channel();
         let (kept_all, ingest_ended) = oneshot::channel();
+        let takes_profiles = sink.wants_profiles();
         thread::Builder::new().name("longpole-keep".to_owned()).spawn({
             let (book, forwarder) = (Arc::clone(&book), Arc::clone(&forwarder));
             move || {
@@ -216,6 +220,7 @@ impl Receiver {
             book: Arc::clone(&book),
             count_dropped: options.count_dropped,
             finds_processes,
+            takes_profiles,
             any_host,
             origins,
             tokens,

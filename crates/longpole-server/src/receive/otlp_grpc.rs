@@ -1,4 +1,4 @@
-//! OTLP over gRPC, the unary `Export` of four services, and `PostSpans` of Jaeger's collector, by hand.
+//! OTLP over gRPC, the unary `Export` of four services, `PostSpans` of Jaeger's collector and `Push` of Pyroscope's pusher, by hand.
 //!
 //! | status | when | retried by clients |
 //! |---|---|---|
@@ -17,10 +17,12 @@ use std::sync::Arc;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use longpole_wire::otlp::{PartialSuccess, encode_response};
+use longpole_wire::pyroscope::Codec;
 
 use super::body::{self, BodyError};
 use super::connection::Connection;
-use super::job::{Content, JaegerFormat, Verdict};
+use super::job::{Content, JaegerFormat, ProfileRequest, Verdict};
+use super::pyroscope;
 use super::request_context::RequestContext;
 use crate::answer::AnswerBody;
 use crate::otlp_request::grpc::{code, path_of};
@@ -61,9 +63,10 @@ async fn take(context: &RequestContext, connection: &Arc<Connection>, request: R
     let content = match method {
         CollectorMethod::Export(signal) => Content::Otlp { signal, encoding: Encoding::Protobuf, came_by: CameBy::Grpc },
         CollectorMethod::PostSpans => Content::Jaeger(JaegerFormat::Protobuf),
+        CollectorMethod::Push => Content::Profiles(ProfileRequest::Push(Codec::Protobuf)),
     };
     match (context.take(content, compression, body, connection).await, method) {
-        (Verdict::Kept { .. }, CollectorMethod::PostSpans) => Ok(Vec::new()),
+        (Verdict::Kept { .. }, CollectorMethod::PostSpans | CollectorMethod::Push) => Ok(Vec::new()),
         (Verdict::Kept { rejected: 0, .. }, CollectorMethod::Export(signal)) => Ok(encode_response(signal, None, Encoding::Protobuf)),
         (Verdict::Kept { rejected, message }, CollectorMethod::Export(signal)) => {
             Ok(encode_response(signal, Some(PartialSuccess { rejected, message: &message }), Encoding::Protobuf))
@@ -91,6 +94,8 @@ enum CollectorMethod {
     Export(Signal),
     /// `PostSpans`, by Jaeger.
     PostSpans,
+    /// `Push`, by Pyroscope.
+    Push,
 }
 
 /// Path of `PostSpans`.
@@ -99,6 +104,9 @@ const POST_SPANS: &str = "/jaeger.api_v2.CollectorService/PostSpans";
 fn method_of(path: &str) -> Option<CollectorMethod> {
     if path == POST_SPANS {
         return Some(CollectorMethod::PostSpans);
+    }
+    if path == pyroscope::PUSH {
+        return Some(CollectorMethod::Push);
     }
     let signals = [Signal::Traces, Signal::Metrics, Signal::Logs, Signal::Profiles];
     signals.into_iter().find(|signal| path_of(*signal) == path).map(CollectorMethod::Export)

@@ -31,7 +31,7 @@ pub(super) struct TextRequest {
     pub(super) request: Request<Incoming>,
     /// What it carries.
     pub(super) content: Content,
-    /// What it may say that it carries.
+    /// What it may say that it carries; anything if there are none.
     pub(super) content_types: &'static [&'static str],
 }
 
@@ -59,21 +59,22 @@ pub(super) async fn answer(context: &RequestContext, connection: &Arc<Connection
 }
 
 /// A request that is not kept.
-struct Refused {
-    status: StatusCode,
-    text: String,
+pub(super) struct Refused {
+    pub(super) status: StatusCode,
+    pub(super) text: String,
     /// When it may come again.
-    retry_after_secs: Option<u64>,
+    pub(super) retry_after_secs: Option<u64>,
 }
 
 impl Refused {
-    fn new(status: StatusCode, text: String) -> Refused {
+    pub(super) fn new(status: StatusCode, text: String) -> Refused {
         let text = shortened(text);
         Refused { status, text, retry_after_secs: (status == StatusCode::SERVICE_UNAVAILABLE).then_some(1) }
     }
 }
 
-async fn take(context: &RequestContext, connection: &Arc<Connection>, request: TextRequest) -> Result<(), Refused> {
+/// Keeps what one request carries.
+pub(super) async fn take(context: &RequestContext, connection: &Arc<Connection>, request: TextRequest) -> Result<(), Refused> {
     let TextRequest { request, content, content_types } = request;
     let found = request.headers().get(CONTENT_ENCODING).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     let found = found.unwrap_or_default();
@@ -84,7 +85,9 @@ async fn take(context: &RequestContext, connection: &Arc<Connection>, request: T
     };
     let content_type = content_type(&request);
     let media_type = content_type.as_deref().map(|text| text.split(';').next().unwrap_or_default().trim());
-    if let Some(media_type) = media_type.filter(|found| !content_types.iter().any(|known| found.eq_ignore_ascii_case(known))) {
+    let takes_any = content_types.is_empty();
+    if let Some(media_type) = media_type.filter(|found| !takes_any && !content_types.iter().any(|known| found.eq_ignore_ascii_case(known)))
+    {
         let message = format!("content type {media_type}: expected {}", content_types.join(", "));
         context.refused(&message);
         return Err(Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));

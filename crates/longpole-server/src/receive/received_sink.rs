@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use longpole_model::profile::ProfileBatch;
 use longpole_model::{ResourceEvent, Span, SpanEvent, SpanId, TraceId};
 use tokio::sync::oneshot;
 
@@ -47,6 +48,16 @@ pub trait ReceivedSink: Send + 'static {
 
     /// Keeps a log record that names a span: an event of it, which may come before the span itself or without it.
     fn log_event(&mut self, trace_id: TraceId, span_id: SpanId, event: SpanEvent) -> Result<(), ReceivedSinkError>;
+
+    /// Whether it keeps profiles. If not, they are counted, and Pyroscope's clients have no door.
+    fn wants_profiles(&self) -> bool {
+        false
+    }
+
+    /// Keeps profiles. Called only if it wants them.
+    fn profiles(&mut self, _batch: ProfileBatch) -> Result<(), ReceivedSinkError> {
+        Err(ReceivedSinkError::ForGood("profiles are not kept here".to_owned()))
+    }
 
     /// When the request that this thread has just had kept is as durable as the sink promises; `None` if it is already. It is answered then.
     fn durable(&mut self) -> Option<Durable> {

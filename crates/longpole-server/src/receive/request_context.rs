@@ -33,6 +33,8 @@ pub(crate) struct RequestContext {
     pub(super) count_dropped: Option<CountDropped>,
     /// Whether the process at the other end of a connection is looked for.
     pub(super) finds_processes: bool,
+    /// Whether profiles are kept, so that Pyroscope's clients may send.
+    pub(super) takes_profiles: bool,
     /// Whether requests may name any host.
     pub(super) any_host: bool,
     /// Web pages that may send spans.

@@ -24,7 +24,8 @@ use super::request_context::RequestContext;
 use super::tokens::{Admission, Purpose};
 use super::watched_io::{WatchedIo, client_left};
 use super::{
-    answer_in_memory, jaeger_http, otlp_grpc, otlp_http, plain_text, refusal, request_head, token_refusal, tokens, web_pages, zipkin,
+    answer_in_memory, jaeger_http, otlp_grpc, otlp_http, plain_text, pyroscope, refusal, request_head, token_refusal, tokens, web_pages,
+    zipkin,
 };
 use crate::answer::AnswerBody;
 use crate::limits::{ANSWER_STALL_MAX, ANSWER_WAIT_MAX, GOODBYE_MAX, HEAD_BYTES_MAX, STREAM_HEAD_BYTES_MAX, STREAMS_PER_CONNECTION_MAX};
@@ -120,7 +121,10 @@ async fn answer(
     let is_grpc = grpc_call::is_grpc(&request);
     let carries_spans = match is_grpc {
         true => otlp_grpc::is_for(&request) || takes_events(&context, &request),
-        false => zipkin::is_for(&request) || jaeger_http::is_for(&request) || otlp_http::is_for(&request),
+        false => {
+            let is_profile = context.takes_profiles && pyroscope::is_for(&request);
+            zipkin::is_for(&request) || jaeger_http::is_for(&request) || otlp_http::is_for(&request) || is_profile
+        }
     };
     if let Some(tokens) = &context.tokens {
         match tokens.admission(&request, purpose_of(&request, carries_spans), connection.port()) {
@@ -172,6 +176,8 @@ async fn answer(
         plain_text::answer(&context, &connection, zipkin::text_request(request)).await
     } else if jaeger_http::is_for(&request) {
         plain_text::answer(&context, &connection, jaeger_http::text_request(request)).await
+    } else if context.takes_profiles && pyroscope::is_for(&request) {
+        pyroscope::answer(&context, &connection, request).await
     } else {
         otlp_http::answer(&context, &connection, request).await
     })

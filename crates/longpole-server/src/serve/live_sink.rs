@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::{self, ThreadId};
 
+use longpole_model::profile::ProfileBatch;
 use longpole_model::{ResourceEvent, Span, SpanBatch, SpanEvent, SpanId, TraceId};
 use longpole_store::live::{Appended, LiveStore, Request, log_event, set_apart};
 use longpole_store::{BodyEncoding, RequestHead, WalError};
@@ -62,7 +63,12 @@ impl LiveSink {
 
     fn append(&mut self, encoding: BodyEncoding, body: &[u8], spans: &[Span], peer_pid: Option<u32>) -> Result<(), ReceivedSinkError> {
         let head = RequestHead { encoding, received: now(), peer_pid };
-        let appended = self.store.append(&Request { head, body, spans }).map_err(|error| {
+        self.note(self.store.append(&Request { head, body, spans }))
+    }
+
+    /// Notes what became of a part of the request that this thread serves.
+    fn note(&mut self, appended: Result<Appended, WalError>) -> Result<(), ReceivedSinkError> {
+        let appended = appended.map_err(|error| {
             let reason = format!("failed to {}", causes(&error));
             self.metrics.count_failed_append();
             // A frame has an upper size, and no later attempt is smaller.
@@ -122,6 +128,17 @@ impl ReceivedSink for LiveSink {
 
     fn log_event(&mut self, trace_id: TraceId, span_id: SpanId, event: SpanEvent) -> Result<(), ReceivedSinkError> {
         self.request().records.push(log_event(trace_id, span_id, event));
+        Ok(())
+    }
+
+    fn wants_profiles(&self) -> bool {
+        true
+    }
+
+    fn profiles(&mut self, batch: ProfileBatch) -> Result<(), ReceivedSinkError> {
+        let appended = self.store.append_profiles(now(), &batch);
+        self.note(appended)?;
+        self.metrics.count_profile_values(batch.values.len() as u64);
         Ok(())
     }
 

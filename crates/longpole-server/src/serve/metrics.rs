@@ -15,6 +15,7 @@ pub(super) struct Metrics {
     bytes: AtomicU64,
     requests: AtomicU64,
     log_records: AtomicU64,
+    profile_values: AtomicU64,
     failed_appends: AtomicU64,
     cancelled_queries: AtomicU64,
     timed_out_queries: AtomicU64,
@@ -33,6 +34,11 @@ impl Metrics {
     pub(super) fn count_log_records(&self, records: u64, bytes: u64) {
         self.log_records.fetch_add(records, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts the values of profiles that a request brought.
+    pub(super) fn count_profile_values(&self, values: u64) {
+        self.profile_values.fetch_add(values, Ordering::Relaxed);
     }
 
     /// Counts a request that the log did not take.
@@ -65,6 +71,8 @@ impl Metrics {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         put("spans_received_total", "counter", "Spans that were appended to the log.", read(&self.spans));
         put("log_records_received_total", "counter", "Log records of spans that were appended to the log.", read(&self.log_records));
+        let values = "Values of profiles that were appended to the log: one for each stack, series and time.";
+        put("profile_values_received_total", "counter", values, read(&self.profile_values));
         put("received_bytes_total", "counter", "Bytes of their requests, decompressed.", read(&self.bytes));
         put("requests_received_total", "counter", "Requests with spans that were appended to the log.", read(&self.requests));
         put("append_failures_total", "counter", "Requests that the log did not take.", read(&self.failed_appends));
@@ -85,10 +93,14 @@ impl Metrics {
         put("duplicate_spans", "gauge", "Spans of the current log that came again.", figures.duplicates);
         put("conflicting_spans", "gauge", "Spans of the current log with the ids of another span that differs.", figures.conflicts);
         put("head_spans", "gauge", "Spans that are in no segment yet.", figures.head_spans);
+        put("head_profile_values", "gauge", "Values of profiles that are in no segment yet.", figures.head_values);
         put("log_bytes", "gauge", "Bytes of their logs.", figures.log_bytes);
         put("segments", "gauge", "Segments.", figures.segments);
         put("damaged_segments", "gauge", "Segments that cannot be read and are left out of all answers.", damaged_segments);
         put("segment_spans", "gauge", "Spans in segments.", figures.segment_spans);
+        put("segment_profile_values", "gauge", "Values of profiles in segments.", figures.segment_values);
+        let overflown = "Values of profiles of the current log that count for one series of their service, because there are too many.";
+        put("overflown_profile_values", "gauge", overflown, figures.overflown_values);
         put("segment_bytes", "gauge", "Bytes of segments.", figures.segment_bytes);
         out.push_str(
             "# HELP longpole_memory_bytes Memory of bodies, unread answers, and spans in no segment.\n# TYPE longpole_memory_bytes gauge\n",

@@ -15,7 +15,9 @@ mod live_sink;
 mod metrics;
 mod pages;
 mod ports;
+mod profiles;
 mod pushed;
+mod pyroscope;
 mod query_error;
 mod query_turns;
 mod sampling;
@@ -166,6 +168,7 @@ impl Server {
         let queries = |door| match door {
             Door::Page => {
                 let pages = pages::routes(&store, &pushed, view, memory.queries())
+                    .merge(profiles::routes(store.clone()))
                     .merge(jaeger::routes(store.clone()))
                     .merge(jaeger_v3::routes(store.clone()));
                 // A recording that comes is no query.
@@ -174,6 +177,7 @@ impl Server {
             Door::JaegerQuery | Door::SamplingGrpc | Door::JaegerGrpc => {
                 Some(turns.of(grpc_queries::routes(store.clone(), options.strategies.clone())))
             }
+            Door::Pyroscope => Some(turns.of(pyroscope::routes(store.clone()))),
             Door::Sampling => Some(sampling::routes(options.strategies.clone())),
             Door::Zipkin => Some(turns.of(zipkin::routes(store.clone()).fallback(zipkin::not_found))),
             Door::Admin => Some(admin.clone()),

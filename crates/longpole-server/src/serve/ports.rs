@@ -27,6 +27,8 @@ pub enum Door {
     Sampling,
     /// The same over gRPC.
     SamplingGrpc,
+    /// Profiles of Pyroscope's clients, and its queries.
+    Pyroscope,
     /// Spans of AppDash's clients over TCP.
     AppDash,
     /// Health and metrics.
@@ -43,7 +45,7 @@ pub(super) enum Transport {
 
 impl Door {
     /// All of them.
-    pub const ALL: [Door; 13] = [
+    pub const ALL: [Door; 14] = [
         Door::Page,
         Door::OtlpHttp,
         Door::OtlpGrpc,
@@ -55,6 +57,7 @@ impl Door {
         Door::JaegerBinary,
         Door::Sampling,
         Door::SamplingGrpc,
+        Door::Pyroscope,
         Door::AppDash,
         Door::Admin,
     ];
@@ -73,6 +76,7 @@ impl Door {
             Door::JaegerBinary => ("jaeger-binary", 6832),
             Door::Sampling => ("sampling", 5778),
             Door::SamplingGrpc => ("sampling-grpc", 5779),
+            Door::Pyroscope => ("pyroscope", 4040),
             Door::AppDash => ("appdash", 7701),
             Door::Admin => ("admin", 14269),
         }

@@ -24,6 +24,9 @@ use crate::otlp_request::{Compression, InflateError, inflate_up_to};
 /// Bytes of a decompressed body that the first lane serves: the spans of some two seconds of an exporter that has much to send.
 const FIRST_LANE_BYTES_MAX: usize = 1 << 20;
 
+/// Bytes of a body with profiles, as it was sent, that the first lane serves: a typical profile of 10 s has 20 KB.
+const FIRST_LANE_PROFILES_MAX: usize = 128 << 10;
+
 /// Serves the queue until every [`Intake`](super::super::job::Intake) is dropped, and all requests are answered.
 pub(super) fn serve_all(queue: &Receiver<Handed>, context: &IngestContext<'_>) {
     thread::scope(|scope| {
@@ -57,6 +60,8 @@ fn is_large(job: &Job) -> bool {
     match job.content {
         // Their order counts, and none is large.
         Content::Converted { .. } | Content::PulumiEvent { .. } | Content::Hello => false,
+        // Its profiles are compressed by themselves.
+        Content::Profiles(_) => job.body.len() > FIRST_LANE_PROFILES_MAX,
         Content::Otlp { .. } | Content::Zipkin { .. } | Content::Jaeger(_) if job.compression == Compression::Identity => {
             job.body.len() > FIRST_LANE_BYTES_MAX
         }

@@ -8,6 +8,7 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use longpole_model::profile::ProfileBatch;
 use longpole_model::{Loss, LossKind, ResourceEvent, Span, SpanBatch, SpanSink, Timestamp};
 use longpole_recording::loss_counters::LossBook;
 use longpole_store::Secret;
@@ -21,7 +22,7 @@ use self::fair_queue::Sender;
 use self::logs::{Events, NO_SPAN, Unkept};
 use self::rewrite::{Rewrite, Rewritten};
 use super::connection::Claim;
-use super::job::{Content, Handed, JaegerFormat, Job, Outcome, Verdict};
+use super::job::{Content, Handed, JaegerFormat, Job, Outcome, ProfileRequest, Verdict};
 use super::pulumi::span_dedup::Twins;
 use super::received_sink::{ReceivedSink, ReceivedSinkError};
 use crate::forward::Forwarder;
@@ -29,6 +30,7 @@ use crate::limits::CONVERTED_SPANS_MAX;
 use crate::listeners::ListenerFinder;
 use crate::otlp_request::{CameBy, Encoding, InflateError, Parcel, Signal, compress, inflate, inflate_up_to};
 use crate::peer_process::PeerFinder;
+use crate::wall_clock::now;
 
 mod check;
 mod convert;
@@ -36,6 +38,7 @@ mod empty_parts;
 mod fair_queue;
 mod lanes;
 mod logs;
+mod profiles;
 mod rewrite;
 
 /// The loss of spans whose process a search did not find within its limits.
@@ -52,9 +55,9 @@ pub(super) fn ingest_all(
     forwarder: &Forwarder,
 ) {
     let twins = forwarder.wants(Signal::Traces).then(Twins::default);
-    let (wants_spans, wants_listeners) = (sink.wants_spans(), sink.wants_listeners());
+    let (wants_spans, wants_listeners, wants_profiles) = (sink.wants_spans(), sink.wants_listeners(), sink.wants_profiles());
     let desk = Mutex::new(Desk { sink, finder, listeners: ListenerFinder::default(), twins });
-    let context = IngestContext { desk, wants_spans, wants_listeners, limits, keep_credentials, run, book, forwarder };
+    let context = IngestContext { desk, wants_spans, wants_listeners, wants_profiles, limits, keep_credentials, run, book, forwarder };
     lanes::serve_all(&queue, &context);
     let left = context.desk().twins.take().map(Twins::finish).unwrap_or_default();
     context.hand_on(&left);
@@ -75,6 +78,7 @@ struct IngestContext<'a> {
     /// What the sink wants, see [`ReceivedSink`].
     wants_spans: bool,
     wants_listeners: bool,
+    wants_profiles: bool,
     limits: Limits,
     keep_credentials: bool,
     /// The id that spans of closed connections must have; `None` if everybody may send.
@@ -162,9 +166,16 @@ impl Ingester<'_> {
             // Only spans of OpenTelemetry can prove by themselves that they belong to the run.
             content if is_unproven && !content.has_resources() => self.refuse_unproven(job),
             Content::Otlp { signal: Signal::Traces, encoding, came_by } => self.keep_traces(job, *encoding, *came_by),
+            Content::Otlp { signal: Signal::Profiles, encoding, came_by } if self.context.wants_profiles => {
+                self.keep_otlp_profiles(job, *encoding, *came_by)
+            }
             Content::Otlp { signal, encoding, came_by } => self.take_other(job, *signal, *encoding, *came_by),
             Content::Zipkin { path, content_type } => self.keep_zipkin(job, path, content_type.as_deref()),
             Content::Jaeger(format) => self.keep_jaeger(job, *format),
+            Content::Profiles(request) => self.keep_profiles(job, |bytes, received| match request {
+                ProfileRequest::Push(codec) => profiles::of_push(bytes, *codec, received),
+                ProfileRequest::Ingest { parameters, boundary } => profiles::of_ingest(bytes, parameters, boundary.as_deref(), received),
+            }),
             Content::Converted { spans } => self.keep_converted(job, *spans),
             Content::PulumiEvent { received } => self.keep_event(job, *received),
             Content::Hello => {
@@ -180,7 +191,7 @@ impl Ingester<'_> {
         let count = match &job.content {
             Content::Converted { spans } => *spans,
             Content::PulumiEvent { .. } => 1,
-            Content::Otlp { .. } | Content::Zipkin { .. } | Content::Jaeger(_) | Content::Hello => 0,
+            Content::Otlp { .. } | Content::Zipkin { .. } | Content::Jaeger(_) | Content::Profiles(_) | Content::Hello => 0,
         };
         if let Verdict::Unproven(reason) = &verdict {
             self.context.book.add(LossKind::RequestsRefused, count, reason);
@@ -299,6 +310,41 @@ impl Ingester<'_> {
             JaegerFormat::Agent => jaeger::decode_agent_packet(bytes, limits, sink).map(|_| ()),
             JaegerFormat::Protobuf => jaeger::decode_post_spans(bytes, limits, sink),
         })
+    }
+
+    /// Keeps profiles, whatever format they are in.
+    fn keep_profiles(&mut self, job: &Job, decode: impl FnOnce(&[u8], Timestamp) -> Result<Vec<ProfileBatch>, String>) -> Verdict {
+        let bytes = match inflated(job) {
+            Ok(bytes) => bytes,
+            Err(verdict) => return verdict,
+        };
+        let mut batches = match decode(&bytes, now()) {
+            Ok(batches) => batches,
+            Err(reason) => return Verdict::Undecodable(reason),
+        };
+        if let Some(redactor) = self.redactor.as_mut() {
+            redactor.begin_request(bytes.len());
+            let found = batches.iter_mut().map(|batch| profiles::redact(batch, redactor)).sum();
+            self.context.book.add(LossKind::ValuesRedacted, found, "in labels of profiles");
+        }
+        let mut desk = self.context.desk();
+        let kept = batches.into_iter().filter(|batch| !batch.values.is_empty()).try_for_each(|batch| desk.sink.profiles(batch));
+        kept.map_or_else(|error| Verdict::not_kept(&error), |()| Verdict::whole())
+    }
+
+    /// Keeps profiles of OpenTelemetry, and hands a copy on.
+    fn keep_otlp_profiles(&mut self, job: &Job, encoding: Encoding, came_by: CameBy) -> Verdict {
+        if encoding == Encoding::Json {
+            return Verdict::Undecodable(
+                "longpole reads profiles of OpenTelemetry in protobuf only: set the content type application/x-protobuf".to_owned(),
+            );
+        }
+        let verdict = self.keep_profiles(job, profiles::of_otlp);
+        if let Verdict::Kept { .. } = verdict {
+            let (compression, body) = (job.compression, job.body.clone());
+            self.context.forwarder.send(&Parcel { signal: Signal::Profiles, encoding, compression, came_by, body, items: 1 });
+        }
+        verdict
     }
 
     /// Keeps the spans of a request in another format than ours.

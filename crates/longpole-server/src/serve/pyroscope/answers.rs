@@ -1,0 +1,77 @@
+//! Answers of the querier, from what was added up.
+
+use longpole_analysis::profile::{Levels, ProfileTree};
+use longpole_model::profile::ProfileType;
+use longpole_wire::pyroscope::querier::{FlameGraph, FlameGraphDiff};
+
+/// Bars of a flame graph if the query sets no number, and at most.
+const NODES: usize = 8_192;
+const NODES_MAX: usize = 1 << 20;
+
+/// How many bars a query wants; 0 is all that there may be.
+pub(super) fn nodes_max(wanted: Option<i64>) -> usize {
+    match wanted {
+        None => NODES,
+        Some(0) => NODES_MAX,
+        Some(number) => usize::try_from(number).unwrap_or(NODES).min(NODES_MAX),
+    }
+}
+
+/// A tree as levels of bars.
+pub(super) fn flame_graph(tree: &ProfileTree, nodes: usize) -> FlameGraph {
+    if tree.is_empty() {
+        return FlameGraph::default();
+    }
+    let levels = Levels::of(&tree.cut(nodes));
+    FlameGraph { names: levels.names, levels: levels.bars, total: tree.total(), max_self: levels.own_max }
+}
+
+/// Two trees as levels of bars.
+pub(super) fn flame_graph_diff(left: &ProfileTree, right: &ProfileTree, nodes: usize) -> FlameGraphDiff {
+    let levels = Levels::of_two(&left.cut(nodes), &right.cut(nodes));
+    let (left_ticks, right_ticks) = (left.total(), right.total());
+    FlameGraphDiff {
+        names: levels.names,
+        levels: levels.bars,
+        total: left_ticks.saturating_add(right_ticks),
+        max_self: levels.own_max,
+        left_ticks,
+        right_ticks,
+    }
+}
+
+/// A tree for Graphviz.
+pub(super) fn dot(tree: &ProfileTree, profile_type: &ProfileType, nodes: usize) -> String {
+    let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
+    let mut out = format!("digraph \"{}\" {{\nnode [shape=box]\n", quoted(&profile_type.to_string()));
+    let mut above: Vec<usize> = Vec::new();
+    for (number, node) in tree.cut(nodes).nodes().into_iter().enumerate().skip(1) {
+        above.truncate(node.depth - 1);
+        out.push_str(&format!("N{number} [label=\"{}\\n{} of {}\"]\n", quoted(node.name), node.own, node.total));
+        if let Some(parent) = above.last() {
+            out.push_str(&format!("N{parent} -> N{number} [label=\" {}\"]\n", node.total));
+        }
+        above.push(number);
+    }
+    out.push_str("}\n");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_graph_has_an_edge_for_each_call() {
+        let mut tree = ProfileTree::default();
+        let names = ["main".into(), "pa\"rse".into()];
+        tree.add(names.iter(), 3);
+        let text = dot(&tree, &"a:b:c:d:e".parse().unwrap(), 10);
+        assert!(text.contains("N2 [label=\"pa\\\"rse\\n3 of 3\"]\nN1 -> N2 [label=\" 3\"]"), "{text}");
+    }
+
+    #[test]
+    fn a_query_says_how_many_bars_it_wants() {
+        assert_eq!([None, Some(0), Some(7), Some(-1), Some(i64::MAX)].map(nodes_max), [NODES, NODES_MAX, 7, NODES, NODES_MAX]);
+    }
+}

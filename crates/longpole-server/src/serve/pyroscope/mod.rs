@@ -1,0 +1,101 @@
+//! The queries of Pyroscope: `querier.v1.QuerierService` by the Connect protocol and gRPC, and its older `/render`.
+//!
+//! | | |
+//! |---|---|
+//! | `ProfileTypes`, `LabelNames`, `LabelValues`, `Series` | what there is |
+//! | `SelectMergeStacktraces`, `SelectMergeSpanProfile`, `Diff` | flame graphs |
+//! | `SelectMergeProfile` | the same as pprof |
+//! | `SelectSeries`, `SelectHeatmap` | values over time |
+//! | `GetProfileStats`, `AnalyzeQuery` | how much there is |
+//!
+//! A range of 0 to 0 is all there is. Where nothing matches, an answer is empty, and no error.
+
+mod answers;
+mod methods;
+mod over_time;
+mod render;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{Path, Request};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, StatusCode};
+use longpole_store::live::LiveStore;
+use longpole_wire::pyroscope::Codec;
+use longpole_wire::pyroscope::querier::QuerierMethod;
+use serde_json::json;
+
+use super::grpc_queries;
+use super::query_error::QueryError;
+use super::query_turns::QueriedStore;
+use crate::off_the_reactor::off_the_reactor;
+use crate::otlp_request::grpc_call;
+use crate::receive::codec_of;
+
+/// Bytes of a query.
+const QUERY_BYTES_MAX: usize = 1 << 20;
+
+pub(super) fn routes(store: LiveStore) -> Router {
+    Router::new()
+        .route("/querier.v1.QuerierService/{method}", post(method))
+        .route("/render", get(render::one))
+        .route("/pyroscope/render", get(render::one))
+        .route("/render-diff", get(render::two))
+        .route("/pyroscope/render-diff", get(render::two))
+        .route("/label-values", get(render::label_values))
+        .route("/pyroscope/label-values", get(render::label_values))
+        .route("/ready", get(async || "ready\n"))
+        .with_state(store)
+}
+
+/// Answers one call of a method.
+async fn method(QueriedStore(store): QueriedStore, Path(name): Path<String>, request: Request) -> Response {
+    let method = QuerierMethod::of_name(&name);
+    if grpc_call::is_grpc(&request) {
+        let call = move |query: &[u8]| {
+            let method = method.ok_or_else(|| QueryError::NotFound(format!("unknown method {name}")))?;
+            Ok(vec![methods::answer(&store, method, query, Codec::Protobuf)?])
+        };
+        return grpc_queries::call(request, call).await;
+    }
+    let Some(method) = method else {
+        return refused(StatusCode::NOT_FOUND, &format!("unknown method {name}"));
+    };
+    let (head, body) = request.into_parts();
+    let Some(codec) = codec_of_head(&head.headers) else {
+        return refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "expected the content type application/proto or application/json");
+    };
+    let query: Bytes = match axum::body::to_bytes(body, QUERY_BYTES_MAX).await {
+        Ok(query) => query,
+        Err(error) => return refused(StatusCode::PAYLOAD_TOO_LARGE, &format!("cannot read the query: {error}")),
+    };
+    let answered = off_the_reactor::<_, QueryError>(move || methods::answer(&store, method, &query, codec)).await;
+    match answered {
+        Ok(body) => {
+            let media_type = match codec {
+                Codec::Protobuf => "application/proto",
+                Codec::Json => "application/json",
+            };
+            ([(CONTENT_TYPE, media_type)], body).into_response()
+        }
+        Err(error) => refused(error.status(), &error.to_string()),
+    }
+}
+
+fn codec_of_head(head: &HeaderMap) -> Option<Codec> {
+    codec_of(head.get(CONTENT_TYPE)?.to_str().ok())
+}
+
+/// An error as the Connect protocol writes it.
+fn refused(status: StatusCode, message: &str) -> Response {
+    let code = match status {
+        StatusCode::NOT_FOUND => "not_found",
+        StatusCode::SERVICE_UNAVAILABLE => "unavailable",
+        StatusCode::INTERNAL_SERVER_ERROR => "internal",
+        StatusCode::UNPROCESSABLE_ENTITY | StatusCode::PAYLOAD_TOO_LARGE => "resource_exhausted",
+        _ => "invalid_argument",
+    };
+    (status, [(CONTENT_TYPE, "application/json")], json!({ "code": code, "message": message }).to_string()).into_response()
+}
