@@ -83,8 +83,8 @@ pub(crate) fn coz() -> Result<(), String> {
     if is_there { Ok(()) } else { install(&["coz-profiler"]) }
 }
 
-/// The stock OpenTelemetry SDK of Python, and two web frameworks with their instrumentations.
-const PYTHON_PACKAGES: [&str; 9] = [
+/// The stock OpenTelemetry SDK of Python, two web frameworks with their instrumentations, and Pyroscope's SDK.
+const PYTHON_PACKAGES: [&str; 10] = [
     "opentelemetry-sdk==1.38.0",
     "opentelemetry-exporter-otlp-proto-http==1.38.0",
     "opentelemetry-exporter-otlp-proto-grpc==1.38.0",
@@ -94,6 +94,7 @@ const PYTHON_PACKAGES: [&str; 9] = [
     "flask==3.1.3",
     "fastapi==0.121.3",
     "uvicorn==0.38.0",
+    "pyroscope-io==1.4.0",
 ];
 
 /// A Python with the stock OpenTelemetry SDK, in the target folder.
@@ -161,11 +162,12 @@ pub(crate) fn java_sdk(target: &Path) -> Result<PathBuf, String> {
     made.map(|()| dir.join("lib")).map_err(|error| format!("{error:#}"))
 }
 
-/// The programs of fixtures/sdk/go beside the stock OpenTelemetry SDK and Jaeger's client, in the target folder.
+/// The programs of fixtures/sdk/go beside the stock OpenTelemetry SDK, Jaeger's client and Pyroscope's SDK, in the target folder.
 pub(crate) fn go_sdk(target: &Path) -> Result<PathBuf, String> {
     go()?;
     let program = target.join("sdk/go/emit");
-    for (out, package) in [(program.clone(), "."), (program.with_file_name("jaeger"), "./jaeger")] {
+    let beside = |name: &str| program.with_file_name(name);
+    for (out, package) in [(program.clone(), "."), (beside("jaeger"), "./jaeger"), (beside("pyroscope"), "./pyroscope")] {
         let build = ["build", "-o", &out.to_string_lossy(), package];
         run_in(&root().join("fixtures/sdk/go"), "go", &build, &[]).map_err(|error| format!("{error:#}"))?;
     }

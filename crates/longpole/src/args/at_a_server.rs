@@ -6,6 +6,9 @@ use clap::Args;
 
 use super::{Format, values};
 
+/// Where a server of this machine is.
+pub(crate) const DEFAULT_AT: &str = "http://localhost:16686";
+
 #[derive(Debug, Args)]
 pub(crate) struct ServicesArguments {
     #[command(flatten)]
@@ -58,6 +61,34 @@ pub(crate) struct TraceArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct ProfileArguments {
+    /// Service, or a profile type with a selector: `cart`, `memory:inuse_space{service_name="cart"}`. Lists the types and services of the server if
+    /// omitted
+    #[arg(value_name = "QUERY")]
+    pub(crate) query: Option<String>,
+    #[command(flatten)]
+    pub(crate) at: AtArguments,
+    /// Profile type of a service [default: CPU time]
+    #[arg(long = "type", value_name = "TYPE")]
+    pub(crate) profile_type: Option<String>,
+    /// How far back to read
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = values::duration)]
+    pub(crate) since: Duration,
+    /// Compare with an equally long range that ended this much earlier
+    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    pub(crate) diff: Option<Duration>,
+    /// Print the calls as a tree instead of a list of functions
+    #[arg(long, conflicts_with = "diff")]
+    pub(crate) flame: bool,
+    /// Sort functions by total time instead of self time
+    #[arg(long, conflicts_with_all = ["diff", "flame"])]
+    pub(crate) total: bool,
+    /// Maximum number of functions
+    #[arg(long, default_value_t = 20)]
+    pub(crate) limit: usize,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct PushArguments {
     /// Recording (`r7`, `7`, `last`, a tag or a trace id)
     #[arg(default_value = "last")]
@@ -70,7 +101,7 @@ pub(crate) struct PushArguments {
 #[derive(Debug, Args)]
 pub(crate) struct AtArguments {
     /// Address of the server
-    #[arg(long, value_name = "URL", default_value = "http://localhost:16686")]
+    #[arg(long, value_name = "URL", default_value = DEFAULT_AT)]
     pub(crate) at: String,
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
-pub(crate) use self::at_a_server::{PushArguments, SearchArguments, ServicesArguments, TraceArguments};
+pub(crate) use self::at_a_server::{DEFAULT_AT, ProfileArguments, PushArguments, SearchArguments, ServicesArguments, TraceArguments};
 pub(crate) use self::files::{
     CodeArguments, ConvertArguments, ConvertTraceArguments, ExportArguments, ExportFormat, ImportArguments, OutputArguments, ProfileOf,
     ViewTraceArguments,
@@ -178,7 +178,7 @@ pub(crate) enum Command {
     Run(RunArguments),
     /// Record a running process and everything it starts
     Attach(AttachArguments),
-    /// Receive the spans of all services, keep them, and answer the queries of Jaeger and Zipkin
+    /// Receive the spans and profiles of all services, keep them, and answer the queries of Jaeger, Zipkin and Pyroscope
     Serve(ServeArguments),
     /// Show the settings that `serve` would use (--origin: and where each comes from)
     Config(ConfigArguments),
@@ -188,6 +188,8 @@ pub(crate) enum Command {
     Trace(TraceArguments),
     /// List the services and operations of a server
     Services(ServicesArguments),
+    /// Show the continuous profiles of a service on a server: its hot functions, and what changed
+    Profile(ProfileArguments),
     /// Open a recording in the browser
     #[command(visible_aliases = ["view", "load"])]
     Open(OpenArguments),

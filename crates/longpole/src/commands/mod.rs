@@ -15,6 +15,7 @@ pub(crate) mod ls;
 pub(crate) mod open;
 pub(crate) mod poles;
 pub(crate) mod processes;
+pub(crate) mod profile;
 pub(crate) mod prune;
 pub(crate) mod push;
 pub(crate) mod rm;

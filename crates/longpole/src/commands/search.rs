@@ -61,7 +61,7 @@ fn nothing_found(server: &Server, arguments: &SearchArguments) -> String {
 }
 
 /// A time as the option takes it: `1h`, `90s`.
-fn as_option(time: Duration) -> String {
+pub(super) fn as_option(time: Duration) -> String {
     let secs = time.as_secs();
     let units = [(DAY.as_secs(), "d"), (3_600, "h"), (60, "m"), (1, "s")];
     let whole = units.into_iter().find(|(unit, _)| time.subsec_nanos() == 0 && secs > 0 && secs.is_multiple_of(*unit));

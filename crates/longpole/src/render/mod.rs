@@ -10,6 +10,7 @@ pub(crate) mod functions;
 mod next_steps;
 pub(crate) mod poles;
 pub(crate) mod processes;
+pub(crate) mod profile;
 pub(crate) mod quality;
 pub(crate) mod recordings;
 mod service;

@@ -172,7 +172,8 @@ pub(crate) fn thread_rows(threads: &[view::ThreadView], list: ThreadList, style:
         let most = thread.waited_for.first().map_or(0, |other| other.nanos);
         let is_worth = |other: &&view::WaitedForView| other.tid != thread.tid && other.nanos.saturating_mul(100) > most;
         let others = thread.waited_for.iter().filter(is_worth).take(OTHERS_SHOWN);
-        let code = thread.function.iter().filter(|_| names_functions).map(|it| format!("{} on-CPU in {}", unit.show(it.nanos), it.function));
+        let code =
+            thread.function.iter().filter(|_| names_functions).map(|it| format!("{} on-CPU in {}", unit.show(it.nanos), it.function));
         let notes: Vec<String> = code.chain(others.map(|other| waited_for(thread, other, unit))).collect();
         if !notes.is_empty() {
             out.extend(fold(&notes.join(", "), style.width() - 2).iter().map(|part| style.faint(&format!("  {part}"))));

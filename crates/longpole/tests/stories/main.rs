@@ -18,6 +18,7 @@ mod find_the_long_pole;
 mod follow_a_checkout;
 mod hand_on_to_anybody;
 mod hand_the_code_on;
+mod keep_continuous_profiles;
 mod keep_no_secret;
 mod keep_recordings;
 mod let_in_by_a_token;

@@ -146,6 +146,7 @@ fn greet(server: &Server, root: &str, arguments: &ServeArguments) -> Result<()> 
         ("OTLP over HTTP", Door::OtlpHttp, ""),
         ("OTLP over gRPC", Door::OtlpGrpc, ""),
         ("Zipkin", Door::Zipkin, "/api/v2/spans"),
+        ("Pyroscope", Door::Pyroscope, ""),
         ("health and metrics", Door::Admin, "/readyz, /metrics"),
     ] {
         if let Some(address) = server.address(door) {

@@ -17,11 +17,12 @@ pub(crate) struct Served {
 }
 
 /// The names that its greeting has other words for.
-const IN_WORDS: [(&str, &str); 5] = [
+const IN_WORDS: [(&str, &str); 6] = [
     ("page and Jaeger API", "page"),
     ("OTLP over HTTP", "otlp-http"),
     ("OTLP over gRPC", "otlp-grpc"),
     ("Zipkin", "zipkin"),
+    ("Pyroscope", "pyroscope"),
     ("health and metrics", "admin"),
 ];
 

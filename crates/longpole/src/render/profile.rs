@@ -1,0 +1,178 @@
+//! Continuous profiles in the terminal.
+
+use longpole_model::units::{bytes, count, counted, duration, percent};
+use longpole_recording::view::{FunctionChangeView, ProfileDiffView, ProfileFunctionView, ProfileTypesView, ProfileView};
+
+use super::recordings::when;
+use crate::next_command::quoted;
+use crate::terminal::screen::Screen;
+use crate::terminal::{Style, cut, fit, pad, right, width};
+
+/// Columns of names that are always there.
+const NAMES_WIDTH_MIN: usize = 20;
+
+/// Calls of a tree that have less than this part of the whole, in thousandths, are left out.
+const CALL_PER_MILLE_MIN: i64 = 5;
+
+/// Deepest indentation that still leaves room for names.
+const INDENT_MAX: usize = 40;
+
+/// A value in its unit.
+fn value(value: i64, unit: &str) -> String {
+    match unit {
+        "nanoseconds" => duration(value),
+        "bytes" => bytes(value.max(0).cast_unsigned()),
+        _ => count(value.max(0).cast_unsigned()),
+    }
+}
+
+/// `+3.20s`, `-1.2 MB`.
+fn change(before: i64, after: i64, unit: &str) -> String {
+    let sign = if after < before { "-" } else { "+" };
+    format!("{sign}{}", value(after.saturating_sub(before).saturating_abs(), unit))
+}
+
+/// Why there is nothing to compare with.
+pub(crate) fn nothing_before(view: &ProfileDiffView) -> String {
+    let range = times(&view.before.from_unix_nano, &view.before.to_unix_nano);
+    format!("No values of {} from {range}, so there is nothing to compare with.", view.query)
+}
+
+/// The types of profiles, each with its services. `command` shows one of them.
+pub(crate) fn types(view: &ProfileTypesView, command: &str, style: Style) -> Screen {
+    let type_width = view.types.iter().map(|it| width(&it.profile_type)).max().unwrap_or_default().max(width("type"));
+    let names_width = style.width().saturating_sub(type_width + 2).max(NAMES_WIDTH_MIN);
+    let mut out = Screen::of(style.strong(&format!("{}  services", pad("type", type_width))));
+    for it in &view.types {
+        out.line(format!("{}  {}", style.handle(&pad(&it.profile_type, type_width)), cut(&it.services.join(", "), names_width)));
+    }
+    if let Some(service) = view.types.iter().flat_map(|it| &it.services).next() {
+        out.line("");
+        out.line(format!("next      {command} {}", quoted(service)));
+    }
+    out
+}
+
+/// What a sum is: `cpu 41.2s`, of states their average.
+fn sum_in_words(sample_type: &str, total: i64, unit: &str, is_state: bool) -> String {
+    let average = if is_state { ", averaged over time" } else { "" };
+    format!("{sample_type} {}{average}", value(total, unit))
+}
+
+/// Hot functions.
+pub(crate) fn functions(view: &ProfileView, by_total: bool, style: Style) -> Screen {
+    let mut out = Screen::of(head(view, style));
+    out.line("");
+    let cells: Vec<[String; 4]> = view.functions.iter().map(|it| cells(it, view)).collect();
+    let heads = ["self", "", "total", ""];
+    let widths: [usize; 4] =
+        std::array::from_fn(|column| cells.iter().map(|row| width(&row[column])).max().unwrap_or_default().max(width(heads[column])));
+    let names_width = style.width().saturating_sub(widths.iter().map(|width| width + 2).sum()).max(NAMES_WIDTH_MIN);
+    let columns = |row: [&str; 4]| (0..4).map(|column| right(row[column], widths[column]) + "  ").collect::<String>();
+    out.line(style.strong(&format!("{}function", columns(heads))));
+    for (function, row) in view.functions.iter().zip(&cells) {
+        out.line(format!("{}{}", columns(row.each_ref().map(String::as_str)), fit(&function.function, names_width)));
+    }
+    if view.truncated > 0 {
+        let more = counted(view.truncated as u64, "more function", "more functions");
+        out.line(style.faint(&format!("… {more} (--limit {})", view.functions.len() + view.truncated)));
+    }
+    if !by_total {
+        out.line(style.faint("self: in the function itself; total: with what it called"));
+    }
+    out
+}
+
+fn cells(function: &ProfileFunctionView, view: &ProfileView) -> [String; 4] {
+    let part = |nanos: i64| percent(nanos, view.total);
+    [value(function.own, &view.unit), part(function.own), value(function.total, &view.unit), part(function.total)]
+}
+
+fn head(view: &ProfileView, style: Style) -> String {
+    let sum = sum_in_words(&view.sample_type, view.total, &view.unit, view.is_state);
+    format!("{}  {sum}  {}", style.strong(&view.query), style.faint(&times(&view.from_unix_nano, &view.to_unix_nano)))
+}
+
+fn times(from: &str, to: &str) -> String {
+    format!("{} to {}", when(from), when(to))
+}
+
+/// Calls as a tree.
+pub(crate) fn calls(view: &ProfileView, style: Style) -> Screen {
+    let mut out = Screen::of(head(view, style));
+    out.line("");
+    let columns = &view.calls;
+    let total_width = columns.total.iter().map(|total| width(&value(*total, &view.unit))).max().unwrap_or_default();
+    let mut hidden = 0;
+    for (place, name) in columns.name.iter().enumerate() {
+        let total = columns.total[place];
+        if i128::from(total) * 1000 < i128::from(view.total) * i128::from(CALL_PER_MILLE_MIN) {
+            hidden += 1;
+            continue;
+        }
+        let indent = (columns.depth[place] as usize * 2).min(INDENT_MAX);
+        let before = format!("{}  {}  ", right(&value(total, &view.unit), total_width), right(&percent(total, view.total), 4));
+        let room = style.width().saturating_sub(width(&before) + indent).max(NAMES_WIDTH_MIN);
+        let function = columns.names.get(*name as usize).map_or("", String::as_str);
+        out.line(format!("{before}{}{}", " ".repeat(indent), fit(function, room)));
+    }
+    if hidden > 0 {
+        let calls = counted(hidden, "call", "calls");
+        out.line(style.faint(&format!("… {calls} with less than 0.5% each (--format json)")));
+    }
+    out
+}
+
+/// What changed between two ranges of time.
+pub(crate) fn diff(view: &ProfileDiffView, style: Style) -> Screen {
+    let (before, after) = (view.before.total, view.after.total);
+    let share = if before > 0 { format!(" ({:+.1}%)", (after as f64 / before as f64 - 1.0) * 100.0) } else { String::new() };
+    let mut out = Screen::of(format!(
+        "{}  {}  {} → {}  {}",
+        style.strong(&view.query),
+        view.sample_type,
+        value(before, &view.unit),
+        value(after, &view.unit),
+        style.strong(&format!("{}{share}", change(before, after, &view.unit)))
+    ));
+    for (what, side) in [("before", &view.before), ("after", &view.after)] {
+        out.line(style.faint(&format!("{}  {}", pad(what, 6), times(&side.from_unix_nano, &side.to_unix_nano))));
+    }
+    out.line("");
+    let cells: Vec<[String; 4]> = view.functions.iter().map(|it| changed_cells(it, &view.unit)).collect();
+    let heads = ["Δ share", "Δ self", "before", "after"];
+    let widths: [usize; 4] =
+        std::array::from_fn(|column| cells.iter().map(|row| width(&row[column])).max().unwrap_or_default().max(width(heads[column])));
+    let names_width = style.width().saturating_sub(widths.iter().map(|width| width + 2).sum()).max(NAMES_WIDTH_MIN);
+    let columns = |row: [&str; 4]| (0..4).map(|column| right(row[column], widths[column]) + "  ").collect::<String>();
+    out.line(style.strong(&format!("{}function", columns(heads))));
+    for (function, row) in view.functions.iter().zip(&cells) {
+        out.line(format!("{}{}", columns(row.each_ref().map(String::as_str)), fit(&function.function, names_width)));
+    }
+    if view.truncated > 0 {
+        let more = counted(view.truncated as u64, "more function", "more functions");
+        out.line(style.faint(&format!("… {more} (--limit {})", view.functions.len() + view.truncated)));
+    }
+    out.line(style.faint("Δ share: change of self time as a percentage of the total. More load alone does not change it"));
+    out
+}
+
+fn changed_cells(function: &FunctionChangeView, unit: &str) -> [String; 4] {
+    let [before, after] = function.own;
+    let points = (function.own_share[1] - function.own_share[0]) * 100.0;
+    [format!("{points:+.1}"), change(before, after, unit), value(before, unit), value(after, unit)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_have_their_unit() {
+        assert_eq!(
+            [value(1_500_000_000, "nanoseconds"), value(2_500_000, "bytes"), value(12_345, "count")],
+            ["1.50s", "2.5MB", "12,345"].map(str::to_owned)
+        );
+        assert_eq!([change(5, 2, "count"), change(0, 2_000_000, "nanoseconds")], ["-3", "+2.0ms"].map(str::to_owned));
+    }
+}
