@@ -1,5 +1,5 @@
 /**
- * Story: somebody asks which bars are of which service, looks at one service alone, hides another, and steps from pole to pole.
+ * Story: somebody asks what service each bar is of, looks at one service alone, hides another, and steps from pole to pole.
  *
  * Guarantees: the legend has each service of the API with a colour and a name; a click shows only its rows and what they are in, Shift and a click hide
  * it, both as a search in the URL; `.` goes from the first pole to the next by rank, `,` back, and the bar of each is on the screen.

@@ -7,8 +7,8 @@ import { fileName } from './placed-function';
 
 /** The poles that a summary names, as the list of all of them: the page shows them until that list is there, so that nothing moves when it comes. */
 export function polesOfSummary(summary: Summary): Poles {
-  const { recording, wallNanos, poles, truncated, betweenNanos, idleNanos, attached } = summary;
-  return { recording, wallNanos, poles, truncated, betweenNanos, idleNanos, attached: attached !== null };
+  const { recording, of, wallNanos, poles, truncated, betweenNanos, idleNanos, attached } = summary;
+  return { recording, of, wallNanos, poles, truncated, betweenNanos, idleNanos, attached: attached !== null };
 }
 
 /** The context that distinguishes a pole from others of its name; `null` if the name already contains it. */
