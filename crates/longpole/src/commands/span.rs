@@ -51,10 +51,11 @@ fn spans_of_name(
             similar_names(&similar)
         } else if let [function, ..] = report.functions().named(name)[..] {
             format!(
-                "there is a function {}: {} frame {}",
+                "there is a function {}: {} frame {} {}",
                 quoted(&report.functions().list[function].function),
                 own_name(),
-                Handle::Function(function)
+                Handle::Function(function),
+                quoted(recording)
             )
         } else {
             format!("{} tree {} shows the names", own_name(), quoted(recording))
