@@ -243,7 +243,7 @@ pub(crate) struct ThreadsArguments {
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     #[command(flatten)]
-    pub(crate) range: RangeArguments,
+    pub(crate) excerpt: ExcerptArguments,
     /// Maximum number of threads, most relevant first: by time in long poles, CPU time, locks and waits (0 = all)
     #[arg(long, default_value_t = 20)]
     pub(crate) limit: usize,

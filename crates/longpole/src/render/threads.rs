@@ -26,10 +26,13 @@ fn waited_for(thread: &view::ThreadView, other: &view::WaitedForView, unit: Time
     }
 }
 
+/// Printed if there are no threads; `is_profile` if the recording has samples.
+pub(crate) fn none(recording: &str, is_profile: bool) -> Screen {
+    let why = if is_profile { "its file names none" } else { "only recordings with a profile have them" };
+    Screen::of(format!("{recording} has no threads: {why}"))
+}
+
 pub(crate) fn threads(view: &view::ThreadsView, limit: usize, style: Style) -> Screen {
-    if view.threads.is_empty() {
-        return Screen::of(format!("{} has no threads: only recordings with a profile have them", view.recording));
-    }
     let is_whole = view.from_nanos.is_none();
     let mut out = Screen::default();
     if let (Some(from), Some(to)) = (view.from_nanos, view.to_nanos) {
