@@ -7,12 +7,14 @@ use longpole_model::{Loss, LossKind, Nanos, UnsignedNanos};
 pub enum Note {
     /// A loss of the recording.
     Loss(Loss),
-    /// Waits that were long enough to be inspected and were not.
-    WaitsNotSeen {
-        /// The loss.
-        loss: Loss,
-        /// Blocked time of the critical path without a sample, also of shorter waits.
-        on_path: Nanos,
+    /// Blocked time of the critical path without a sample, in a recording that missed waits it should have sampled.
+    BlockedUnseen(Nanos),
+    /// Stacks that are deeper than what was copied of them.
+    StacksDeep {
+        /// How many.
+        stacks: u64,
+        /// The least and the most that was copied, in KiB.
+        copied_kib: [u64; 2],
     },
     /// Files whose functions have no names, for one reason.
     NamesMissing {
@@ -114,12 +116,30 @@ pub enum Note {
         ready: UnsignedNanos,
         /// The CPUs that the command used; `None` if the recording does not say how many there are.
         used: Option<CpusUsed>,
-        /// Whether the lower ends of savings leave out the time in which programs outside the run had the CPUs.
-        is_in_ranges: bool,
+        /// What that means for the savings; `None` if there are none to read.
+        savings: Option<BusySavings>,
     },
 }
 
+/// What waits for CPUs mean for the savings of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BusySavings {
+    /// Their lower ends leave out the time in which programs outside the run had the CPUs.
+    LowEnds,
+    /// They are too large if other programs take the CPU time that a fix frees.
+    TooLarge,
+}
+
 impl Note {
+    /// The same for a reader who sees no savings.
+    #[must_use]
+    pub fn without_savings(self) -> Note {
+        match self {
+            Note::CpuBusy { ready, used, .. } => Note::CpuBusy { ready, used, savings: None },
+            note => note,
+        }
+    }
+
     /// A note with a count, unless the count is 0.
     pub(crate) fn counted(count: usize, note: fn(u64) -> Note) -> Option<Note> {
         (count > 0).then(|| note(count as u64))
@@ -128,7 +148,9 @@ impl Note {
     /// Stable code: one of these, or that of a [`LossKind`].
     pub fn code(&self) -> &'static str {
         match self {
-            Note::Loss(loss) | Note::WaitsNotSeen { loss, .. } => loss.kind.as_str(),
+            Note::Loss(loss) => loss.kind.as_str(),
+            Note::StacksDeep { .. } => LossKind::StacksTruncated.as_str(),
+            Note::BlockedUnseen(_) => "blocked_unseen",
             Note::NamesMissing { .. } => LossKind::SymbolsUnreadable.as_str(),
             Note::UnfinishedRun | Note::OutlivedRun(_) => "unfinished",
             Note::ProcessesUntimed(_) => "processes_untimed",
@@ -160,10 +182,12 @@ impl Note {
     /// How many: losses, spans, processes, pools. 1 where the note is about the run.
     pub fn count(&self) -> u64 {
         match self {
-            Note::Loss(loss) | Note::WaitsNotSeen { loss, .. } => loss.count,
+            Note::Loss(loss) => loss.count,
+            Note::StacksDeep { stacks, .. } => *stacks,
             Note::NamesMissing { files, .. } => files.all as u64,
             Note::UnfinishedRun
             | Note::RunsApart(_)
+            | Note::BlockedUnseen(_)
             | Note::Watched
             | Note::KernelTime { .. }
             | Note::ScriptsUnnamed { .. }

@@ -43,8 +43,9 @@ impl Report {
     pub fn quality(&self) -> Vec<Note> {
         let losses = losses(&self.recording.losses, self.path_states().of(StateKind::BlockedUnseen));
         let unseen = ThreadTime::of(&self.recording).notes(&self.recording, self.wall());
+        let has_savings = !self.poles().is_empty();
+        let unseen = unseen.into_iter().map(|note| if has_savings { note } else { note.without_savings() });
         let mut notes: Vec<Note> = unseen
-            .into_iter()
             .chain(losses)
             .chain(self.runs_apart())
             .chain(self.unaccounted())
@@ -64,7 +65,7 @@ impl Report {
         let at_most_wall = |nanos: u64| Nanos::from_u64(nanos).min(wall);
         let of_each = |count: u64, nanos: Nanos| at_most_wall(count.saturating_mul(nanos.0.unsigned_abs()));
         Some(match note {
-            Note::Loss(loss) | Note::WaitsNotSeen { loss, .. } => match loss.kind {
+            Note::Loss(loss) => match loss.kind {
                 LossKind::RecorderKilled
                 | LossKind::NotWritten
                 | LossKind::WalTorn
@@ -82,7 +83,11 @@ impl Report {
                 | LossKind::ContextTorn
                 | LossKind::ContextNotSeen
                 | LossKind::ContextDisagrees => of_each(loss.count, period),
-                LossKind::WaitsNotSeen => of_each(loss.count, WAIT_NOT_SEEN),
+                // The time of the path that they are a part of stands before them.
+                LossKind::WaitsNotSeen => match self.path_states().of(StateKind::BlockedUnseen) {
+                    Nanos::ZERO => of_each(loss.count, WAIT_NOT_SEEN),
+                    on_path => of_each(loss.count, WAIT_NOT_SEEN).min(on_path),
+                },
                 LossKind::ValuesRedacted
                 | LossKind::TextReplaced
                 | LossKind::AttributesCut
@@ -91,6 +96,8 @@ impl Report {
                 | LossKind::FormatCannotHold => return None,
                 _ => Nanos::ZERO,
             },
+            Note::StacksDeep { stacks, .. } => of_each(*stacks, period),
+            Note::BlockedUnseen(on_path) => *on_path,
             Note::UnfinishedRun | Note::RunsApart(_) | Note::Watched => wall,
             Note::KernelTime { unsampled, .. } => at_most_wall(unsampled.0),
             Note::ScriptsUnnamed { on_cpu, .. } => at_most_wall(on_cpu.0),
@@ -208,10 +215,17 @@ const WHY_NAMELESS: [&str; 8] = [
     "file replaced since it was mapped",
 ];
 
-/// The losses as notes: files without function names together by reason, and with the first loss of waits the time of the path that was blocked
-/// and not sampled.
+/// What was copied of a stack that is deeper than that, in KiB, in the words of `longpole-symbols`: `the stack is deeper than the 16 KiB that longpole
+/// copies`.
+fn copied_kib(detail: &str) -> Option<u64> {
+    detail.strip_prefix("the stack is deeper than the ")?.strip_suffix(" KiB that longpole copies")?.parse().ok()
+}
+
+/// The losses as notes: files without function names together by reason, stacks that are too deep together, and before the first loss of waits the
+/// time of the path that was blocked and not sampled.
 fn losses(losses: &[Loss], blocked_unseen: Nanos) -> Vec<Note> {
     let mut files: Vec<(&str, Vec<String>)> = Vec::new();
+    let mut deep: Option<(u64, [u64; 2])> = None;
     let mut notes = Vec::new();
     let mut on_path = Some(blocked_unseen).filter(|nanos| *nanos > Nanos::ZERO);
     for loss in losses {
@@ -222,13 +236,18 @@ fn losses(losses: &[Loss], blocked_unseen: Nanos) -> Vec<Note> {
                     None => files.push((reason, vec![format!("/{path}")])),
                 }
             }
-            (LossKind::WaitsNotSeen, _) => match on_path.take() {
-                Some(on_path) => notes.push(Note::WaitsNotSeen { loss: loss.clone(), on_path }),
-                None => notes.push(Note::Loss(loss.clone())),
-            },
+            (LossKind::StacksTruncated, _) if let Some(kib) = copied_kib(&loss.detail) => {
+                let (stacks, [least, most]) = deep.unwrap_or((0, [kib; 2]));
+                deep = Some((stacks.saturating_add(loss.count), [least.min(kib), most.max(kib)]));
+            }
+            (LossKind::WaitsNotSeen, _) => {
+                notes.extend(on_path.take().map(Note::BlockedUnseen));
+                notes.push(Note::Loss(loss.clone()));
+            }
             _ => notes.push(Note::Loss(loss.clone())),
         }
     }
+    notes.extend(deep.map(|(stacks, copied_kib)| Note::StacksDeep { stacks, copied_kib }));
     notes.extend(
         files.into_iter().map(|(reason, paths)| Note::NamesMissing { reason: reason.to_owned(), files: paths.into_iter().collect() }),
     );
@@ -253,6 +272,23 @@ mod tests {
             (2, "a, c (stripped); their code shows as a+0xADDRESS"),
             (1, "b (file deleted); its code shows as b+0xADDRESS"),
         ];
+        assert_eq!(notes, expected.map(|(count, text)| (count, text.to_owned())));
+    }
+
+    #[test]
+    fn stacks_that_are_too_deep_are_one_note() {
+        let mut recording = text::parse("run x 0..100ms\n").unwrap();
+        let deep = [(60, 16), (40, 63), (7, 32)];
+        recording.losses = deep
+            .map(|(count, kib)| {
+                Loss::new(LossKind::StacksTruncated, count, format!("the stack is deeper than the {kib} KiB that longpole copies"))
+            })
+            .into();
+        recording.losses.push(Loss::new(LossKind::StacksTruncated, 2, "more functions of the kernel than kernel.perf_event_max_stack"));
+        let report = Report::new(recording);
+        let notes: Vec<(u64, String)> = report.quality().iter().map(|note| (note.count(), crate::words::note(note))).collect();
+        let expected =
+            [(2, "more functions of the kernel than kernel.perf_event_max_stack"), (107, "deeper than the 16 to 63 KiB that longpole copies")];
         assert_eq!(notes, expected.map(|(count, text)| (count, text.to_owned())));
     }
 

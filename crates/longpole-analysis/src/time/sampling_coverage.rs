@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use longpole_model::{CaptureMode, Monotonic, Nanos, Recording, ThreadKey, UnsignedNanos};
 
-use crate::note::{CpusUsed, Note};
+use crate::note::{BusySavings, CpusUsed, Note};
 use crate::time::usage;
 
 /// Below this share of the time on a CPU, and of the run, there is nothing worth saying: samples have their error too.
@@ -70,7 +70,9 @@ impl ThreadTime {
             let tenths = (u128::from(cpu.0) * 20 + wall) / (wall * 2);
             let used = CpusUsed { tenths: u64::try_from(tenths).unwrap_or(u64::MAX), cpus: recording.run.cpus };
             let used = Some(used).filter(|used| used.cpus > 0);
-            notes.push(Note::CpuBusy { ready: self.ready, used, is_in_ranges: recording.spans.is_empty() && used.is_some() });
+            let is_in_ranges = recording.spans.is_empty() && used.is_some();
+            let savings = if is_in_ranges { BusySavings::LowEnds } else { BusySavings::TooLarge };
+            notes.push(Note::CpuBusy { ready: self.ready, used, savings: Some(savings) });
         }
         notes
     }
@@ -105,7 +107,8 @@ mod tests {
         let time = ThreadTime { on_cpu, unsampled: UnsignedNanos::ZERO, ready };
         recording.run.mode = CaptureMode::Perf;
         let notes = time.notes(&recording, Nanos(100_000_000));
-        assert_eq!(notes, [Note::CpuBusy { ready, used: Some(CpusUsed { tenths: 5, cpus: 2 }), is_in_ranges: true }]);
+        let (used, savings) = (Some(CpusUsed { tenths: 5, cpus: 2 }), Some(BusySavings::LowEnds));
+        assert_eq!(notes, [Note::CpuBusy { ready, used, savings }]);
         recording.run.mode = CaptureMode::Off;
         assert!(time.notes(&recording, Nanos(100_000_000)).is_empty());
     }

@@ -2,11 +2,27 @@
 
 use longpole_model::units::{count, counted};
 
+/// A loss that is a part of the samples: `2 of 9 stacks are cut off`.
+struct OfSamples {
+    code: &'static str,
+    /// What each sample has, and what many have.
+    noun: [&'static str; 2],
+    /// What is wrong with one, and with several.
+    verb: [&'static str; 2],
+}
+
+const STACK: [&str; 2] = ["stack", "stacks"];
+
 /// Losses that are parts of the samples.
-const OF_SAMPLES: [&str; 4] = ["stacks_truncated", "stacks_unwind_failed", "context_torn", "functions_unnamed"];
+const OF_SAMPLES: [OfSamples; 4] = [
+    OfSamples { code: "stacks_truncated", noun: STACK, verb: ["is cut off", "are cut off"] },
+    OfSamples { code: "stacks_unwind_failed", noun: STACK, verb: ["was not unwound", "were not unwound"] },
+    OfSamples { code: "context_torn", noun: ["context record", "context records"], verb: ["was read during a write", "were read during a write"] },
+    OfSamples { code: "functions_unnamed", noun: ["sample", "samples"], verb: ["is in a function without a name", "are in functions without a name"] },
+];
 
 /// What is missing or doubtful, by its code.
-const TITLES: [(&str, &str); 61] = [
+const TITLES: [(&str, &str); 62] = [
     ("samples_lost", "samples lost"),
     ("samples_throttled", "sampling rate lowered by the kernel"),
     ("stacks_truncated", "stacks cut off"),
@@ -18,6 +34,7 @@ const TITLES: [(&str, &str); 61] = [
     ("journal_gaps", "journal entries overwritten before they were read"),
     ("journals_refused", "journals of threads read only in part or not at all"),
     ("waits_not_seen", "waits not sampled"),
+    ("blocked_unseen", "blocked (not sampled)"),
     ("usage_not_seen", "incomplete usage figures"),
     ("symbols_unreadable", "no function names"),
     ("profiling_refused", "profiling was not allowed"),
@@ -71,7 +88,7 @@ const TITLES: [(&str, &str); 61] = [
 ];
 
 /// Notes about the run: their titles are no items that could be counted.
-const ABOUT_THE_RUN: [&str; 17] = [
+const ABOUT_THE_RUN: [&str; 18] = [
     "profiling_refused",
     "recorder_killed",
     "wal_torn",
@@ -79,6 +96,7 @@ const ABOUT_THE_RUN: [&str; 17] = [
     "unfinished",
     "kernel_time",
     "scripts_unnamed",
+    "blocked_unseen",
     "unaccounted",
     "cpu_busy",
     "watched",
@@ -106,12 +124,12 @@ fn counted_title(code: &str, times: u64) -> String {
     }
 }
 
-/// The counted title, and why and what that means. A detail that says of what kind the items are gives that to the title: `13 samples lack Python
+/// The counted title, and why and what that means. A detail that says of what kind the items are gives that to the title: `13 stacks lack Python
 /// functions` and `the thread was just starting or ending`.
 pub fn titled<'a>(code: &str, times: u64, detail: &'a str) -> (String, &'a str) {
     let kind_and_why = detail.split_once("; ").filter(|(kind, _)| !kind.contains(':'));
     match (code, kind_and_why) {
-        ("functions_not_seen", Some((kind, why))) => (format!("{} {kind}", counted(times, "sample lacks", "samples lack")), why),
+        ("functions_not_seen", Some((kind, why))) => (format!("{} {kind}", counted(times, "stack lacks", "stacks lack")), why),
         ("waits_not_seen", Some((kind, why))) if kind.starts_with("of ") => {
             let verb = if times == 1 { "was" } else { "were" };
             (format!("{} {kind} {verb} not sampled", counted(times, "wait", "waits")), why)
@@ -121,7 +139,7 @@ pub fn titled<'a>(code: &str, times: u64, detail: &'a str) -> (String, &'a str) 
 }
 
 /// What is missing, how often, and the detail: `3 spans whose parent is not in the recording: they are shown below …`. `samples` is the number of
-/// all.
+/// all; 0 if it is unknown.
 pub fn loss(code: &str, times: u64, detail: &str, samples: u64) -> String {
     let (title, detail) = titled(code, times, detail);
     sentence(code, &title, times, detail, samples)
@@ -129,16 +147,15 @@ pub fn loss(code: &str, times: u64, detail: &str, samples: u64) -> String {
 
 /// The same of what [`titled`] says.
 pub fn sentence(code: &str, counted_title: &str, times: u64, detail: &str, samples: u64) -> String {
-    let (mut words, before_detail) = if OF_SAMPLES.contains(&code) {
-        (format!("{}: {} of {}", title(code), count(times), counted(samples, "sample", "samples")), ", ")
-    } else {
-        (counted_title.to_owned(), ": ")
+    // A recording that keeps only a part of its samples counts the losses of all.
+    let of_samples = OF_SAMPLES.iter().find(|it| it.code == code).filter(|_| times <= samples);
+    let title = match of_samples {
+        Some(OfSamples { noun: [one, many], verb: [is, are], .. }) => {
+            format!("{} of {} {}", count(times), counted(samples, one, many), if times == 1 { is } else { are })
+        }
+        None => counted_title.to_owned(),
     };
-    if !detail.is_empty() {
-        words += before_detail;
-        words += detail;
-    }
-    words
+    if detail.is_empty() { title } else { format!("{title}: {detail}") }
 }
 
 #[cfg(test)]
@@ -154,16 +171,18 @@ mod tests {
         assert_eq!(loss("waits_not_seen", 2, "short", 0), "2 waits not sampled: short");
         assert_eq!(loss("spans_duplicate", 1_234, "", 0), "1,234 spans received twice");
         assert_eq!(loss("kernel_time", 3, "", 0), "kernel time not sampled");
-        assert_eq!(loss("context_torn", 2, "", 1), "context records read during a write: 2 of 1 sample");
-        assert_eq!(loss("stacks_truncated", 2, "deep", 9), "stacks cut off: 2 of 9 samples, deep");
+        assert_eq!(loss("context_torn", 2, "", 9), "2 of 9 context records were read during a write");
+        assert_eq!(loss("stacks_truncated", 2, "deep", 9), "2 of 9 stacks are cut off: deep");
+        assert_eq!(loss("stacks_truncated", 1, "deep", 1), "1 of 1 stack is cut off: deep");
+        assert_eq!(loss("stacks_truncated", 95, "deep", 10), "95 stacks cut off: deep", "10 of the samples were kept");
         assert_eq!(loss("of_tomorrow", 2, "new", 9), "2 of tomorrow: new");
     }
 
     #[test]
     fn a_kind_of_items_stands_in_the_title() {
         let python = "Python functions; the thread was just starting or ending";
-        assert_eq!(loss("functions_not_seen", 13, python, 99), "13 samples lack Python functions: the thread was just starting or ending");
-        assert_eq!(titled("functions_not_seen", 1, python).0, "1 sample lacks Python functions");
+        assert_eq!(loss("functions_not_seen", 13, python, 99), "13 stacks lack Python functions: the thread was just starting or ending");
+        assert_eq!(titled("functions_not_seen", 1, python).0, "1 stack lacks Python functions");
         let other = "methods of Java: it is off; and closed";
         assert_eq!(loss("functions_not_seen", 2, other, 9), "2 missing functions: methods of Java: it is off; and closed");
         let waits = "of 5 to 20 ms; too short, or too many threads waited at once";
@@ -179,7 +198,7 @@ mod tests {
         for kind in LossKind::ALL {
             assert!(TITLES.iter().any(|(code, _)| *code == kind.as_str()), "{}", kind.as_str());
         }
-        for code in ABOUT_THE_RUN.iter().chain(&OF_SAMPLES) {
+        for code in ABOUT_THE_RUN.iter().chain(OF_SAMPLES.iter().map(|it| &it.code)) {
             assert!(TITLES.iter().any(|(known, _)| known == code), "{code}");
         }
     }

@@ -25,7 +25,7 @@ mod wait;
 pub use self::blocker::{blocked_by, blocker, callee, thread};
 pub use self::difference::{commands_differ, kinds_differ, machines_differ, rates_differ, took_no_time};
 pub use self::loss::{loss, sentence, title, titled};
-pub use self::note::note;
+pub use self::note::{note, why_ranges};
 pub use self::phrase::{Measure, Piece, Words};
 pub use self::pole::{between_poles, idle_on_path, limit, more_poles, other_side, part, pole, saves_after};
 pub use self::reason::{reason, wait_of};

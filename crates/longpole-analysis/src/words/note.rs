@@ -3,7 +3,7 @@
 use longpole_model::units::{counted, duration};
 use longpole_model::{Nanos, UnsignedNanos};
 
-use crate::note::{ClockName, ClockShift, CpusUsed, EngineOperation, FirstOf, Note, ProcessName};
+use crate::note::{BusySavings, ClockName, ClockShift, CpusUsed, EngineOperation, FirstOf, Note, ProcessName};
 use crate::tree::forest::base_name;
 
 /// Clocks that a note names, at most.
@@ -19,9 +19,12 @@ const POOLS_NAMED: usize = 3;
 pub fn note(fact: &Note) -> String {
     let words = match fact {
         Note::Loss(loss) => loss.detail.as_str(),
-        Note::WaitsNotSeen { loss, on_path } => {
-            let on_path = duration(on_path.0);
-            return format!("{}; in all, shorter waits included, {on_path} of the critical path is blocked (not sampled)", loss.detail);
+        Note::BlockedUnseen(on_path) => {
+            return format!("{} of the critical path; longpole samples few of the waits under 5 ms", duration(on_path.0));
+        }
+        Note::StacksDeep { copied_kib: [least, most], .. } => {
+            let copied = if least == most { least.to_string() } else { format!("{least} to {most}") };
+            return format!("deeper than the {copied} KiB that longpole copies");
         }
         Note::NamesMissing { reason, files } => return names_missing(reason, files),
         Note::UnfinishedRun => "the end of the run is unknown; longpole uses the latest recorded time",
@@ -76,7 +79,7 @@ pub fn note(fact: &Note) -> String {
         }
         Note::Unaccounted { on_path, outside, is_estimate } => return unaccounted(*on_path, *outside, *is_estimate),
         Note::FunctionsUnnamed { files, .. } => return functions_unnamed(files),
-        Note::CpuBusy { ready, used, is_in_ranges } => return cpu_busy(*ready, *used, *is_in_ranges),
+        Note::CpuBusy { ready, used, savings } => return cpu_busy(*ready, *used, *savings),
     };
     words.to_owned()
 }
@@ -119,14 +122,22 @@ fn kernel_time(unsampled: UnsignedNanos, on_cpu: UnsignedNanos, why: &str) -> St
 }
 
 /// Waits for a CPU, and how many of the machine's CPUs the command used: if that is few, others had the rest.
-fn cpu_busy(ready: UnsignedNanos, used: Option<CpusUsed>, is_in_ranges: bool) -> String {
+fn cpu_busy(ready: UnsignedNanos, used: Option<CpusUsed>, savings: Option<BusySavings>) -> String {
     let used = used.map(|CpusUsed { tenths, cpus }| format!("; the command used {}.{} of {cpus} CPUs", tenths / 10, tenths % 10));
-    let savings = if is_in_ranges {
-        "savings are ranges: the low end assumes that a fix does not save the time in which other programs had the CPUs"
-    } else {
-        "other processes may use the CPU time that a fix frees; the fix then saves less than shown"
+    let savings = match savings {
+        Some(BusySavings::LowEnds) => "; the low end of each saving assumes that the waits for other programs remain",
+        Some(BusySavings::TooLarge) => "; other processes may use the CPU time that a fix frees; the fix then saves less than shown",
+        None => "",
     };
-    format!("{} in all threads together{}; {savings}", duration(ready.0), used.unwrap_or_default())
+    format!("{} in all threads together{}{savings}", duration(ready.0), used.unwrap_or_default())
+}
+
+/// Why savings are ranges: in a run of threads alone, whose order is recorded, or in one of operations, whose order is not.
+pub fn why_ranges(is_of_threads: bool) -> &'static str {
+    match is_of_threads {
+        true => "savings are ranges: the low end assumes that waits for CPUs that other programs used remain",
+        false => "savings are ranges if longpole inferred the dependencies between operations; span links would make them certain",
+    }
 }
 
 /// `agent (pid 2), sh (pid 3) and 4 more`.
@@ -186,10 +197,14 @@ mod tests {
         ];
         let limit = |slots| SlotLimit { slots, host: "build".to_owned() };
         let (unsampled, on_cpu) = (UnsignedNanos(2_000_000), UnsignedNanos(8_000_000));
+        let busy =
+            |savings| Note::CpuBusy { ready: UnsignedNanos(1_940_000_000), used: Some(CpusUsed { tenths: 8, cpus: 2 }), savings };
         let kernel = |why: &str| Note::KernelTime { unsampled, on_cpu, why: why.to_owned() };
         let notes = [
             Note::Loss(Loss::new(LossKind::SpansDuplicate, 3, "finished twice")),
-            Note::WaitsNotSeen { loss: Loss::new(LossKind::WaitsNotSeen, 3, "5 to 20 ms long"), on_path: Nanos(31_000_000) },
+            Note::BlockedUnseen(Nanos(31_000_000)),
+            Note::StacksDeep { stacks: 3, copied_kib: [16, 63] },
+            Note::StacksDeep { stacks: 3, copied_kib: [16; 2] },
             Note::NamesMissing {
                 reason: "stripped".to_owned(),
                 files: ["/usr/bin/gzip", "/usr/bin/sort"].map(str::to_owned).into_iter().collect(),
@@ -235,12 +250,15 @@ mod tests {
             Note::Unaccounted { on_path: Nanos(300_000_000), outside: Nanos(0), is_estimate: true },
             Note::FunctionsUnnamed { samples: 9, files: ["/usr/bin/git"].map(str::to_owned).into_iter().collect() },
             Note::FunctionsUnnamed { samples: 9, files: ["/usr/bin/cc1", "/usr/bin/ld"].map(str::to_owned).into_iter().collect() },
-            Note::CpuBusy { ready: UnsignedNanos(1_940_000_000), used: None, is_in_ranges: false },
-            Note::CpuBusy { ready: UnsignedNanos(1_940_000_000), used: Some(CpusUsed { tenths: 8, cpus: 2 }), is_in_ranges: true },
+            Note::CpuBusy { ready: UnsignedNanos(1_940_000_000), used: None, savings: Some(BusySavings::TooLarge) },
+            busy(Some(BusySavings::LowEnds)),
+            busy(None),
         ];
         let said = [
             "finished twice",
-            "5 to 20 ms long; in all, shorter waits included, 31.0ms of the critical path is blocked (not sampled)",
+            "31.0ms of the critical path; longpole samples few of the waits under 5 ms",
+            "deeper than the 16 to 63 KiB that longpole copies",
+            "deeper than the 16 KiB that longpole copies",
             "gzip, sort (stripped); their code shows as gzip+0xADDRESS",
             "the end of the run is unknown; longpole uses the latest recorded time",
             "still running when recording stopped; their time counts up to then: sh (pid 1), sh (pid 2), sh (pid 3), sh (pid 4), sh (pid \
@@ -277,7 +295,8 @@ mod tests {
             "git names only some of its functions; the others show as git+0xADDRESS",
             "cc1, ld name only some of their functions; the others show as cc1+0xADDRESS",
             "1.94s in all threads together; other processes may use the CPU time that a fix frees; the fix then saves less than shown",
-            "1.94s in all threads together; the command used 0.8 of 2 CPUs; savings are ranges: the low end assumes that a fix does not save the time in which other programs had the CPUs",
+            "1.94s in all threads together; the command used 0.8 of 2 CPUs; the low end of each saving assumes that the waits for other programs remain",
+            "1.94s in all threads together; the command used 0.8 of 2 CPUs",
         ];
         assert_eq!(notes.each_ref().map(note), said);
     }

@@ -133,7 +133,7 @@ impl TopView {
             functions: top_frames(report, &functions, &samples, &waits),
             truncated,
             hidden,
-            quality: report.quality().iter().map(QualityView::new).collect(),
+            quality: report.quality().into_iter().map(|note| QualityView::new(&note.without_savings())).collect(),
             unsampled: Unsampled::of(report),
             by_total: options.by_total,
             all_samples: report.recording().samples.len() as u64,

@@ -1,5 +1,6 @@
 //! What a recording lacks.
 
+use longpole_analysis::words;
 use longpole_model::units::TimeUnit;
 use longpole_recording::view;
 
@@ -12,12 +13,17 @@ use crate::terminal::{Style, fit, fold};
 const QUALITY_SHOWN: usize = 6;
 
 pub(crate) fn quality_lines(view: &view::SummaryView, style: Style) -> Vec<String> {
-    with_ranges(view, quality_texts(&view.quality, view.samples, &view.recording, style), style)
+    with_ranges(view, quality_texts(&view.quality, all_samples(view), &view.recording, style), style)
+}
+
+/// The samples that losses are counted of; 0 if the recording keeps only a part of them.
+fn all_samples(view: &view::SummaryView) -> u64 {
+    if view.attached.is_some() { 0 } else { view.samples }
 }
 
 /// Everything that is missing.
 pub(crate) fn all(view: &view::SummaryView, style: Style) -> Screen {
-    let texts = view.quality.iter().map(|note| note.sentence(view.samples)).collect();
+    let texts = view.quality.iter().map(|note| note.sentence(all_samples(view))).collect();
     let mut out = Screen::default();
     with_ranges(view, texts, style).iter().for_each(|text| out.line(text));
     out
@@ -33,11 +39,7 @@ fn with_ranges(view: &view::SummaryView, mut texts: Vec<String>, style: Style) -
     let is_busy = view.spans == 0 && view.quality.iter().any(|note| note.code == "cpu_busy");
     if ranges && !is_busy {
         // Between operations dependencies are inferred; between threads they are recorded.
-        let why = match view.spans {
-            0 => "savings are ranges: the low end assumes that a fix does not save the time in which other programs had the CPUs",
-            _ => "savings are ranges where longpole inferred the dependencies between operations; span links would make them certain",
-        };
-        texts.push(why.to_owned());
+        texts.push(words::why_ranges(view.spans == 0).to_owned());
     }
     if texts.is_empty() {
         let is_off = view.rate_hz == 0 && view.samples == 0;
