@@ -71,7 +71,7 @@ export function containsInWords(pole: Pole): string {
 export function limitInWords({ evidence }: Pick<Pole, 'evidence'>): readonly [string, string] {
   return evidence === 'declared'
     ? ['it cannot save more: without it, ', ' is on the path']
-    : ['it probably saves no more: without it, ', ' would be on the path'];
+    : ['it probably cannot save more: without it, ', ' would be on the path'];
 }
 
 /** ` in bash (s12)`: the longer operation that what limits a saving is a part of. */

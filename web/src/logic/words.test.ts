@@ -71,7 +71,7 @@ describe('the answer', () => {
   it('says that a limit is not certain if the dependencies are inferred', () => {
     const [first] = poles;
     if (first === undefined) throw new Error('no poles');
-    expect(whyInWords({ ...first, evidence: 'inferred' })).toContain('; it probably saves no more: without it, create migrate (');
+    expect(whyInWords({ ...first, evidence: 'inferred' })).toContain('; it probably cannot save more: without it, create migrate (');
   });
   it('calls rows of a recording without spans processes', () => {
     expect(['3 spans', '1 process', '3 processes']).toEqual([countedNodes(3, 9), countedNodes(1, 0), countedNodes(3, 0)].map(plain));

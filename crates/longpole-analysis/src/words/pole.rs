@@ -43,7 +43,7 @@ pub fn limit((name, handle): (&str, &str), within: Option<(&str, &str)>, is_cert
     let within = within.map_or_else(String::new, |(name, handle)| format!(" in {name} ({handle})"));
     match is_certain {
         true => format!("it cannot save more: without it, {name} ({handle}){within} is on the path"),
-        false => format!("it probably saves no more: without it, {name} ({handle}){within} would be on the path"),
+        false => format!("it probably cannot save more: without it, {name} ({handle}){within} would be on the path"),
     }
 }
 
@@ -83,7 +83,7 @@ mod tests {
     fn only_certain_dependencies_limit_a_saving_for_certain() {
         assert_eq!(limit(("create db", "s9"), None, true), "it cannot save more: without it, create db (s9) is on the path");
         let within = limit(("basename", "s31"), Some(("bash", "s12")), false);
-        assert_eq!(within, "it probably saves no more: without it, basename (s31) in bash (s12) would be on the path");
+        assert_eq!(within, "it probably cannot save more: without it, basename (s31) in bash (s12) would be on the path");
     }
 
     #[test]
