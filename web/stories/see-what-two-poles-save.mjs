@@ -13,7 +13,7 @@ async function walk(page, url, shoot) {
   const poles = page.getByRole('region', { name: 'Long poles' });
   await poles.getByRole('checkbox', { name: 'without p1', exact: true }).check();
   const line = page.getByRole('region', { name: 'What if' });
-  await line.getByText('Without p1 the run would take').waitFor();
+  await line.getByText('Fixing p1 saves').waitFor();
   const one = await answerOf(page, `/api/recordings/${recording}/whatif?without=p1`);
   const next = line.getByRole('button', { name: new RegExp(`^${one.next.handle} `) });
   await next.click();
@@ -21,7 +21,7 @@ async function walk(page, url, shoot) {
 
   await poles.getByRole('checkbox', { name: 'without p2', exact: true }).focus();
   await page.keyboard.press('Space');
-  await line.getByText('Without p1 and p2 the run would take').waitFor();
+  await line.getByText('Fixing p1 and p2 saves').waitFor();
   await settled(page);
   const link = page.url();
   expect(new URL(link).searchParams.get('without') === 'p1.p2', link);

@@ -3,7 +3,7 @@
 const LISTED_MAX = 6;
 
 /** `p1`, `p1 and p3`, `p1, p2 and p3`; the end of a long list is a number. */
-export function withoutInWords(handles: readonly string[]): string {
+export function polesInWords(handles: readonly string[]): string {
   const last = handles.at(-1);
   if (last === undefined) return '';
   if (handles.length === 1) return last;

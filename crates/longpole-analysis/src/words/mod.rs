@@ -27,7 +27,7 @@ pub use self::difference::{commands_differ, kinds_differ, machines_differ, rates
 pub use self::loss::{loss, sentence, title, titled};
 pub use self::note::{note, why_ranges};
 pub use self::phrase::{Measure, Piece, Words};
-pub use self::pole::{between_poles, idle_on_path, limit, more_poles, other_side, part, pole, saves_after};
+pub use self::pole::{NOTHING_MORE, between_poles, fixing, idle_on_path, limit, more_poles, other_side, part, pole, saves_after};
 pub use self::reason::{reason, wait_of};
 pub use self::state::state;
 pub use self::usage::usage;

@@ -1,5 +1,6 @@
 //! A run without some of its poles.
 
+use longpole_analysis::words;
 use longpole_model::units::{TimeUnit, range};
 use longpole_recording::view::WhatIfView;
 
@@ -8,26 +9,11 @@ use super::poles::named;
 use crate::terminal::screen::Screen;
 use crate::terminal::{Style, fold};
 
-/// `p1`, `p1 and p3`, `p1, p2 and p3`.
-fn listed(handles: &[String]) -> String {
-    match handles {
-        [] => String::new(),
-        [only] => only.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
-}
-
 /// What the run would take, and what to fix next.
 pub(crate) fn what_if(view: &WhatIfView, style: Style) -> Screen {
     let unit = TimeUnit::of(view.wall_nanos);
     let mut out = Screen::default();
-    let answer = format!(
-        "without {} the run would take {} instead of {}: it saves {}",
-        listed(&view.without),
-        range(unit, view.wall_after_nanos),
-        unit.show(view.wall_nanos),
-        range(unit, view.saves_nanos)
-    );
+    let answer = words::fixing(&view.without, view.saves_nanos, view.wall_nanos, view.wall_after_nanos);
     for text in fold(&answer, style.width()) {
         line(&mut out, &style.strong(&text));
     }
@@ -38,7 +24,7 @@ pub(crate) fn what_if(view: &WhatIfView, style: Style) -> Screen {
             named(next.context.as_deref(), &next.name, next.count, next.part.as_deref()),
             range(unit, next.saves_more_nanos)
         ),
-        None => "no other of the long poles would save more".to_owned(),
+        None => words::NOTHING_MORE.to_owned(),
     };
     for text in fold(&next, style.width()) {
         line(&mut out, &text);

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { Poles } from '../../api/types.gen';
 import { nameOfPole } from '../../logic/answer';
 import { formatDuration, formatRange, formatRangeInWords } from '../../logic/format';
-import { withoutInWords } from '../../logic/what-if';
+import { polesInWords } from '../../logic/what-if';
 import { whatIfQuery } from '../../state/queries';
 import type { SelectionActions } from '../../state/selection';
 import parts from '../parts/parts.module.css';
@@ -28,10 +28,10 @@ export function WhatIfLine({
         {data !== undefined && (
           <>
             <strong>
-              Without {withoutInWords(data.without)} the run would take {formatRange(data.wallAfterNanos)}
-            </strong>{' '}
-            instead of {formatDuration(data.wallNanos)}: it saves {formatRange(data.savesNanos)}.{' '}
-            {next === null && 'No other of the long poles would save more.'}
+              Fixing {polesInWords(data.without)} saves {formatRange(data.savesNanos)}
+            </strong>
+            : {formatDuration(data.wallNanos)} → {formatRange(data.wallAfterNanos)}.{' '}
+            {next === null && 'No remaining pole saves anything.'}
             {next !== null && nextPole !== undefined && (
               <>
                 Next{' '}
