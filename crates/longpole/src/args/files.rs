@@ -111,7 +111,7 @@ pub(crate) struct ExportArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ConvertArguments {
-    /// Trace file
+    /// File of traces or of a profile, in any format that `import` reads
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) output: OutputArguments,

@@ -180,7 +180,7 @@ pub(crate) enum Command {
     Attach(AttachArguments),
     /// Receive the spans and profiles of all services, keep them, and answer the queries of Jaeger, Zipkin and Pyroscope
     Serve(ServeArguments),
-    /// Show the settings that `serve` would use (--origin: and where each comes from)
+    /// Print the settings that `serve` would use, as a file of settings
     Config(ConfigArguments),
     /// List matching traces of a server, newest or longest first
     Search(SearchArguments),

@@ -16,7 +16,7 @@ const RECORDING_BYTES_MAX: &str = "16GiB";
 #[derive(Debug, Args)]
 #[command(override_usage = "longpole run [OPTIONS] [--] [NAME=VALUE]... <CMD>...")]
 pub(crate) struct RunArguments {
-    /// Samples per second on each CPU
+    /// Samples per second of CPU time of each thread
     #[arg(short = 'F', long, short_alias = 'r', value_name = "HZ", default_value_t = 999, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub(crate) rate: u32,
     /// What triggers samples: the kernel's timer, or the CPU's cycle counter if it has one
@@ -146,7 +146,7 @@ pub(crate) struct AttachArguments {
     /// How long to record [default: until Ctrl-C, or until the process ends]
     #[arg(short, long, value_name = "SECONDS", value_parser = values::seconds)]
     pub(crate) duration: Option<f64>,
-    /// Samples per second on each CPU
+    /// Samples per second of CPU time of each thread
     #[arg(short = 'F', long, short_alias = 'r', value_name = "HZ", default_value_t = 999, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub(crate) rate: u32,
     /// Send the recording to this `longpole serve` afterwards, with its profile, and print the address of its page

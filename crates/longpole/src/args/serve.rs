@@ -33,10 +33,10 @@ pub(crate) struct ServeArguments {
                      only that. Clients send it as `Authorization: Bearer TOKEN`; longpole's own commands read it from LONGPOLE_TOKEN"
     )]
     pub(crate) token_file: Option<PathBuf>,
-    /// How long to keep spans after receiving them
+    /// How long to keep spans, profiles and uploaded recordings after receiving them
     #[arg(long, value_name = "TIME", default_value = "7d", value_parser = values::duration)]
     pub(crate) keep: Duration,
-    /// Maximum size of all spans; beyond it longpole removes the oldest
+    /// Maximum size of all spans, profiles and uploaded recordings; beyond it longpole removes the oldest
     #[arg(long, value_name = "SIZE", default_value = "20GB", value_parser = values::bytes)]
     pub(crate) keep_bytes: u64,
     /// Write received spans to column files at least this often
@@ -45,11 +45,11 @@ pub(crate) struct ServeArguments {
     /// Keep credentials in spans instead of redacting them
     #[arg(long)]
     pub(crate) keep_credentials: bool,
-    /// Let web pages of this origin send spans. May be repeated
+    /// Let web pages of this origin send spans; `*` stands for any text. May be repeated
     #[arg(
         long = "allow-origin",
         value_name = "ORIGIN",
-        long_help = "Let web pages of this origin send spans, such as https://shop.example or http://localhost:* (* = every page). May be repeated"
+        long_help = "Let web pages of this origin send spans: https://shop.example, http://localhost:* (any port), * (every page). May be repeated"
     )]
     pub(crate) allow_origins: Vec<String>,
     /// Serve the sampling strategies in this file (Jaeger's format) to Jaeger clients; without it, they sample every trace
@@ -62,7 +62,7 @@ pub(crate) struct ServeArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArguments {
-    /// Also show where each value comes from
+    /// Also print the source of each value, in a comment
     #[arg(long)]
     pub(crate) origin: bool,
     /// Read settings from this file (TOML) [default: $XDG_CONFIG_HOME/longpole/config.toml]
