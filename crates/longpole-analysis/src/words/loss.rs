@@ -134,6 +134,7 @@ pub fn titled<'a>(code: &str, times: u64, detail: &'a str) -> (String, &'a str) 
             let verb = if times == 1 { "was" } else { "were" };
             (format!("{} {kind} {verb} not sampled", counted(times, "wait", "waits")), why)
         }
+        ("other_signals", Some((kind, why))) if kind.starts_with("values of ") => (format!("{kind} are not imported"), why),
         _ => (counted_title(code, times), detail),
     }
 }
@@ -191,6 +192,17 @@ mod tests {
             "2 waits of 5 to 20 ms were not sampled: too short, or too many threads waited at once"
         );
         assert_eq!(titled("waits_not_seen", 1, waits).0, "1 wait of 5 to 20 ms was not sampled");
+    }
+
+    #[test]
+    fn what_a_profile_has_besides_is_named_and_not_counted() {
+        let types = "values of alloc_objects/count; longpole shows one sample type of a file: cpu/nanoseconds";
+        assert_eq!(
+            loss("other_signals", 188, types, 9),
+            "values of alloc_objects/count are not imported: longpole shows one sample type of a file: cpu/nanoseconds"
+        );
+        let points = "data points of metrics, which longpole does not keep";
+        assert_eq!(loss("other_signals", 3, points, 9), "3 items not kept: data points of metrics, which longpole does not keep");
     }
 
     #[test]

@@ -203,7 +203,7 @@ pub(super) fn recording(path: &Path, profile: Profile, written: Timestamp) -> Re
         losses.push(Loss::new(
             LossKind::SamplesUntimed,
             all,
-            "the file has no timestamps, so its samples are on no timeline, and link only to spans that profile labels name",
+            "the file has no timestamps, so there is no timeline, and a sample belongs to a span only if a label names it",
         ));
     }
     if weights.is_assumed {
@@ -221,7 +221,7 @@ pub(super) fn recording(path: &Path, profile: Profile, written: Timestamp) -> Re
     let others = (0..profile.types.len()).filter(|place| *place != weights.value && Some(*place) != weights.count);
     let others: Vec<String> = others.map(|place| profile.types[place].to_string()).collect();
     if !others.is_empty() {
-        let detail = format!("longpole shows one sample type of a file: {shown}, not {}", others.join(", "));
+        let detail = format!("values of {}; longpole shows one sample type of a file: {shown}", others.join(", "));
         let left_out = profile.samples.len() - shown_samples;
         losses.push(Loss::new(LossKind::OtherSignals, if left_out > 0 { left_out } else { profile.samples.len() } as u64, detail));
     }

@@ -31,7 +31,11 @@ pub(crate) fn poles(invocation: &Invocation, arguments: &PolesArguments) -> Resu
     } else {
         poles::pole_table(&mut out, &view.poles, view.poles.len(), invocation.style());
     }
-    poles::path_rest(&mut out, view.truncated, "--limit 0", (view.between_nanos, view.idle_nanos, view.wall_nanos), invocation.style());
+    // A profile has no path.
+    if view.of != view::SummarisedView::Profile {
+        let times = (view.between_nanos, view.idle_nanos, view.wall_nanos);
+        poles::path_rest(&mut out, view.truncated, "--limit 0", times, invocation.style());
+    }
     poles::legend(&mut out, &view.poles, invocation.style());
     print(&out)
 }

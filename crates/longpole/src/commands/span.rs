@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use longpole_analysis::{Handle, Report};
+use longpole_model::CaptureMode;
 use longpole_recording::view;
 
 use crate::args::{Format, SpanArguments};
@@ -24,11 +25,22 @@ pub(crate) fn span(invocation: &Invocation, arguments: &SpanArguments) -> Result
             None => return Ok(()),
         },
     };
-    let view = view::SpanView::new(&name, &report, &handle).ok_or_else(|| not_found(&name, &handle))?;
+    let none = || if is_profile(&report) { no_pole_of_a_profile(&name, &handle) } else { not_found(&name, &handle) };
+    let view = view::SpanView::new(&name, &report, &handle).ok_or_else(none)?;
     match arguments.format {
         Format::Json => print_json(&view),
         Format::Text => print(&render::span::span(&view, sees_cpus(&report), invocation.style())),
     }
+}
+
+/// Whether it is a profile of another tool, without spans.
+fn is_profile(report: &Report) -> bool {
+    report.recording().run.mode == CaptureMode::Imported && report.span_count() == 0
+}
+
+fn no_pole_of_a_profile(recording: &str, handle: &str) -> Failure {
+    let failure = Failure::new(Kind::NotFound, format!("there is no {handle} in {recording}: a profile has no spans and no long poles"));
+    failure.hint(format!("{} top {} lists its functions", own_name(), quoted(recording)))
 }
 
 /// Whether the recording knows when threads were on a CPU.

@@ -7,7 +7,7 @@ use anyhow::Result;
 use longpole_analysis::Report;
 use longpole_analysis::report::FlameTime;
 use longpole_model::Loss;
-use longpole_model::units::count;
+use longpole_model::units::counted;
 use longpole_recording::export::{self, Selection};
 use longpole_recording::view::Chosen;
 use longpole_store::Store;
@@ -159,6 +159,6 @@ pub(crate) fn pack(store: &Store, recording: &str, output: Option<&Path>) -> Res
 /// Reports what the file leaves out.
 pub(crate) fn say_losses(losses: &[Loss]) {
     for loss in losses {
-        note(format!("not in the file: {} ({})", loss.detail, count(loss.count)));
+        note(format!("{} not in the file: {}", counted(loss.count, "item", "items"), loss.detail));
     }
 }
