@@ -113,9 +113,9 @@ export function stateParts(states: States): StateParts {
   const between = states.runnableNanos > 0 ? 'between samples: short waits' : 'between samples: short waits, or waiting for a CPU';
   const missing = states.evidence === 'samples' ? between : 'not recorded';
   return {
-    onCpu: part('on_cpu', 'on-CPU', 'running its own code', states.onCpuNanos),
+    onCpu: part('on_cpu', 'on-CPU', 'running on a CPU', states.onCpuNanos),
     runnable: part('runnable', 'runnable', 'ready to run while others had the CPUs', states.runnableNanos),
-    inChild: part('in_child', 'in a child', 'a child, or a later stage of the pipeline, was open', states.inChildNanos),
+    inChild: part('in_child', 'in a child', 'a child span or process, or a later stage of its pipeline, ran', states.inChildNanos),
     blocked: {
       nanos: blocked,
       share: ratio(blocked, whole),

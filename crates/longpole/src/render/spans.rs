@@ -46,7 +46,7 @@ pub(crate) fn spans(view: &view::SpansView, sees_cpus: bool, style: Style) -> Sc
         style.faint(&format!("of {}; {}", whose(view), how_known(&view.states, view.are_processes, sees_cpus)))
     ));
     let (states, unit) = (&view.states, TimeUnit::of(lengths.sum_nanos));
-    for (i, (name, nanos, meaning)) in state_rows(states).into_iter().enumerate() {
+    for (i, (name, nanos, meaning)) in state_rows(states, view.are_processes).into_iter().enumerate() {
         let meaning = if name == UNACCOUNTED && !sees_cpus { UNSEEN } else { meaning };
         if i == 0 && !sees_cpus {
             out.push(format!("  {name:20} {}", right("unknown", 9)));

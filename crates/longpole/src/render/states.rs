@@ -54,12 +54,13 @@ fn unaccounted(states: &view::StatesView) -> &'static str {
     }
 }
 
-/// Each state: name, time, meaning.
-pub(crate) fn state_rows(states: &view::StatesView) -> Vec<(String, i64, &'static str)> {
+/// Each state: name, time, meaning. Only processes, not spans, are stages of pipelines.
+pub(crate) fn state_rows(states: &view::StatesView, is_process: bool) -> Vec<(String, i64, &'static str)> {
+    let in_child = if is_process { "a child, or a later stage of its pipeline, ran" } else { "a child span or process was running" };
     let mut rows = vec![
-        ("on-CPU".to_owned(), states.on_cpu_nanos, "running its own code"),
+        ("on-CPU".to_owned(), states.on_cpu_nanos, "running on a CPU"),
         ("runnable".to_owned(), states.runnable_nanos, "ready to run while others had the CPUs"),
-        ("in a child".to_owned(), states.in_child_nanos, "a child, or a later stage of the pipeline, was open"),
+        ("in a child".to_owned(), states.in_child_nanos, in_child),
     ];
     rows.extend(
         states.blocked_nanos.parts().into_iter().map(|(kind, nanos)| (format!("blocked: {}", kind.words()), nanos, blocked_on(kind))),
@@ -74,8 +75,8 @@ pub(crate) fn state_rows(states: &view::StatesView) -> Vec<(String, i64, &'stati
 }
 
 /// Each state: name, time of the span itself, time with descendants, meaning.
-fn rows_of_both(own: &view::StatesView, all: &view::StatesView) -> Vec<(String, i64, i64, &'static str)> {
-    let (own, all) = (state_rows(own), state_rows(all));
+fn rows_of_both(own: &view::StatesView, all: &view::StatesView, is_process: bool) -> Vec<(String, i64, i64, &'static str)> {
+    let (own, all) = (state_rows(own, is_process), state_rows(all, is_process));
     let time = |rows: &[(String, i64, &str)], name: &str| rows.iter().find(|row| row.0 == name).map_or(0, |row| row.1);
     let only_below = all.iter().filter(|row| own.iter().all(|own| own.0 != row.0));
     let not_sampled = own.iter().position(|row| row.0 == NOT_SAMPLED).unwrap_or(own.len());
@@ -94,7 +95,7 @@ pub(crate) fn state_lines(view: &view::SpanView, sees_cpus: bool, style: Style) 
     if view.children > 0 {
         out.push(style.faint(&format!("  {:20} {}  {}", "", right("own", 16), right("with descendants", 16))));
     }
-    for (i, (name, own, all, meaning)) in rows_of_both(own, all).into_iter().enumerate() {
+    for (i, (name, own, all, meaning)) in rows_of_both(own, all, view.is_process).into_iter().enumerate() {
         let meaning = if name == UNACCOUNTED && !sees_cpus { UNSEEN } else { meaning };
         // States that did not occur are left out, except on-CPU, which readers look for.
         if i == 0 && !sees_cpus {
@@ -112,7 +113,11 @@ pub(crate) fn state_lines(view: &view::SpanView, sees_cpus: bool, style: Style) 
             "  {:20} {}  {}",
             "CPU time",
             columns(cell(own.cpu_nanos), cell(all.cpu_nanos)),
-            style.faint("all threads together")
+            style.faint(if own.evidence == view::StateEvidenceView::Samples {
+                "all threads together, from samples"
+            } else {
+                "all threads together, from context switches"
+            })
         ));
     }
     if view.states_follow_threads {

@@ -12,7 +12,7 @@ const OTHERS_FRAMES_SHOWN: usize = 5;
 const SHORT_PART: i64 = 1000;
 
 /// Stands above waits that did not hold up what the process did.
-const OTHER_THREADS: &str = "in other threads meanwhile; time in which several waited counts once:";
+const OTHER_THREADS: &str = "other threads also waited; time in which several waited at once counts once:";
 
 /// Waits and what they were for, with an empty line at the end; nothing without waits. `of` says which waits, behind the title.
 pub(crate) fn waits_section(waits: &[view::WaitView], of: &str, style: Style) -> Vec<String> {
@@ -84,7 +84,7 @@ pub(crate) fn callee_lines(callee: &view::CalleeView, style: Style) -> Vec<Strin
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let spans = if callee.answers { "; it answers with a span" } else { "; it sent no span, but meanwhile:" };
+    let spans = if callee.answers { "; it answers with a span" } else { "; it sent no span; meanwhile, it did:" };
     let mut out = vec![format!("  {}, in process {} (pid {}){more}{spans}", callee.address, fit(&first.name, 30), first.pid)];
     if callee.answers {
         return out;
@@ -108,21 +108,28 @@ fn meanwhile_lines(waits: &[view::WaitView], on_cpu: (u64, i64), frames: &[view:
     out
 }
 
+/// Columns of the function that waits, in a sentence.
+const WAITER_WIDTH: usize = 30;
+
 /// The threads that a wait was for, and what each did meanwhile.
 fn blocker_lines(wait: &view::WaitView, style: Style) -> Vec<String> {
     let Some(blocked) = &wait.blocked_by else { return Vec::new() };
+    let waiter = match (wait.threads, &wait.function) {
+        (2.., _) => format!("{} threads together", wait.threads),
+        (_, Some(function)) => fit(function, WAITER_WIDTH),
+        (_, None) => "the thread".to_owned(),
+    };
     let mut out = Vec::new();
     for thread in &blocked.threads {
         let name = thread.name.as_ref().map(|name| format!("{} ", fit(name, 30))).unwrap_or_default();
-        let whose = if wait.threads > 1 { format!(" (of {} threads, added up)", wait.threads) } else { String::new() };
         let known = match (blocked.relation, thread.evidence) {
-            (view::RelationView::Ends, view::BlockerEvidenceView::Futex) => "the thread to join",
-            (_, view::BlockerEvidenceView::Futex) => "known from the lock, which stores its owner",
+            (view::RelationView::Ends, view::BlockerEvidenceView::Futex) => "which it joined",
+            (_, view::BlockerEvidenceView::Futex) => "the lock's owner",
             (_, view::BlockerEvidenceView::Inferred) => "inferred from what ran when the wait ended",
         };
         let did = meanwhile_lines(&thread.waits, (thread.samples, thread.weight_nanos), &thread.top_frames, style);
-        let meanwhile = if did.is_empty() { "; longpole did not record what it did meanwhile" } else { "; meanwhile:" };
-        let text = format!("thread {name}(tid {}): {} of these waits{whose}, {known}{meanwhile}", thread.tid, duration(thread.nanos));
+        let meanwhile = if did.is_empty() { "longpole did not record what that thread did" } else { "meanwhile, that thread did:" };
+        let text = format!("{waiter} waited {} for thread {name}(tid {}), {known}; {meanwhile}", duration(thread.nanos), thread.tid);
         out.extend(
             fold(&text, style.width() - 4).iter().enumerate().map(|(i, part)| format!("{}{part}", if i == 0 { "  " } else { "    " })),
         );

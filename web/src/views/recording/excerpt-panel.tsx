@@ -101,7 +101,7 @@ export function ExcerptPanel({ selection, summary }: { readonly selection: Selec
             <thead>
               <tr>
                 <th>Thread</th>
-                <th className={css.number} title="running its own code">
+                <th className={css.number} title="running on a CPU">
                   On-CPU
                 </th>
                 <th className={css.number} title="ready to run while others had the CPUs">
