@@ -22,7 +22,9 @@ pub(crate) fn run_unrecorded(argv: &[OsString], environment: &[(OsString, OsStri
 /// Reports that the command did not start. Returns 127 if it was not found, 126 if it is not executable, else 125.
 pub(crate) fn report_not_started(error: &LaunchError) -> ExitCode {
     let code = u8::try_from(error.exit_code()).unwrap_or(EXIT_OWN_FAILURE);
-    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
+    // "Not found" says it.
+    let is_known = matches!(error, LaunchError::NotFound { .. } | LaunchError::InterpreterNotFound { .. });
+    let cause = std::error::Error::source(error).filter(|_| !is_known).map(|cause| format!(": {cause}")).unwrap_or_default();
     note(format!("{error}{cause}"));
     ExitCode::from(code)
 }

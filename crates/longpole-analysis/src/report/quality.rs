@@ -287,8 +287,10 @@ mod tests {
         recording.losses.push(Loss::new(LossKind::StacksTruncated, 2, "more functions of the kernel than kernel.perf_event_max_stack"));
         let report = Report::new(recording);
         let notes: Vec<(u64, String)> = report.quality().iter().map(|note| (note.count(), crate::words::note(note))).collect();
-        let expected =
-            [(2, "more functions of the kernel than kernel.perf_event_max_stack"), (107, "deeper than the 16 to 63 KiB that longpole copies")];
+        let expected = [
+            (2, "more functions of the kernel than kernel.perf_event_max_stack"),
+            (107, "deeper than the 16 to 63 KiB that longpole copies"),
+        ];
         assert_eq!(notes, expected.map(|(count, text)| (count, text.to_owned())));
     }
 

@@ -17,8 +17,16 @@ const STACK: [&str; 2] = ["stack", "stacks"];
 const OF_SAMPLES: [OfSamples; 4] = [
     OfSamples { code: "stacks_truncated", noun: STACK, verb: ["is cut off", "are cut off"] },
     OfSamples { code: "stacks_unwind_failed", noun: STACK, verb: ["was not unwound", "were not unwound"] },
-    OfSamples { code: "context_torn", noun: ["context record", "context records"], verb: ["was read during a write", "were read during a write"] },
-    OfSamples { code: "functions_unnamed", noun: ["sample", "samples"], verb: ["is in a function without a name", "are in functions without a name"] },
+    OfSamples {
+        code: "context_torn",
+        noun: ["context record", "context records"],
+        verb: ["was read during a write", "were read during a write"],
+    },
+    OfSamples {
+        code: "functions_unnamed",
+        noun: ["sample", "samples"],
+        verb: ["is in a function without a name", "are in functions without a name"],
+    },
 ];
 
 /// What is missing or doubtful, by its code.

@@ -197,8 +197,7 @@ mod tests {
         ];
         let limit = |slots| SlotLimit { slots, host: "build".to_owned() };
         let (unsampled, on_cpu) = (UnsignedNanos(2_000_000), UnsignedNanos(8_000_000));
-        let busy =
-            |savings| Note::CpuBusy { ready: UnsignedNanos(1_940_000_000), used: Some(CpusUsed { tenths: 8, cpus: 2 }), savings };
+        let busy = |savings| Note::CpuBusy { ready: UnsignedNanos(1_940_000_000), used: Some(CpusUsed { tenths: 8, cpus: 2 }), savings };
         let kernel = |why: &str| Note::KernelTime { unsampled, on_cpu, why: why.to_owned() };
         let notes = [
             Note::Loss(Loss::new(LossKind::SpansDuplicate, 3, "finished twice")),

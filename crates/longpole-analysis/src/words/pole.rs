@@ -107,10 +107,7 @@ mod tests {
             fixing(&handles, saves, 972_700_000, after)
         };
         assert_eq!(fixed(&["p1"], [0; 2], [972_700_000; 2]), "Fixing p1 saves 0.0ms: 972.7ms → 972.7ms");
-        assert_eq!(
-            fixed(&["p1", "p2", "p4"], [104_700_000; 2], [868_000_000; 2]),
-            "Fixing p1, p2 and p4 saves 104.7ms: 972.7ms → 868.0ms"
-        );
+        assert_eq!(fixed(&["p1", "p2", "p4"], [104_700_000; 2], [868_000_000; 2]), "Fixing p1, p2 and p4 saves 104.7ms: 972.7ms → 868.0ms");
         assert_eq!(
             fixed(&["p1", "p2"], [4_700_000, 104_700_000], [868_000_000, 968_000_000]),
             "Fixing p1 and p2 saves 4.7ms–104.7ms: 972.7ms → 868.0ms–968.0ms"

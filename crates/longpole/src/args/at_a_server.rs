@@ -41,7 +41,7 @@ pub(crate) struct SearchArguments {
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = values::duration)]
     pub(crate) since: Duration,
     /// Maximum number of traces
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 20, value_parser = values::number_of)]
     pub(crate) limit: usize,
     /// The longest traces, longest first
     #[arg(long)]
@@ -84,7 +84,7 @@ pub(crate) struct ProfileArguments {
     #[arg(long, conflicts_with_all = ["diff", "flame"])]
     pub(crate) total: bool,
     /// Maximum number of functions
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 20, value_parser = values::number_of)]
     pub(crate) limit: usize,
 }
 

@@ -122,7 +122,7 @@ pub(crate) struct ViewTraceArguments {
     /// Trace file
     pub(crate) file: String,
     /// Port on 127.0.0.1 (0 = any free port)
-    #[arg(short = 'P', long, default_value_t = 8008)]
+    #[arg(short = 'P', long, default_value_t = 8008, value_parser = values::port)]
     pub(crate) port: u16,
     /// Print the URL without starting a browser
     #[arg(long)]

@@ -36,7 +36,7 @@ pub(crate) struct TagArguments {
 #[command(group(clap::ArgGroup::new("limit").required(true).multiple(true)))]
 pub(crate) struct PruneArguments {
     /// Keep the N newest recordings
-    #[arg(long, value_name = "N", group = "limit")]
+    #[arg(long, value_name = "N", group = "limit", value_parser = values::number_of)]
     pub(crate) keep: Option<usize>,
     /// Remove recordings older than this: `30d`, `12h`
     #[arg(long, value_name = "AGE", group = "limit", value_parser = values::duration)]

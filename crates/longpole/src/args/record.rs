@@ -17,7 +17,7 @@ const RECORDING_BYTES_MAX: &str = "16GiB";
 #[command(override_usage = "longpole run [OPTIONS] [--] [NAME=VALUE]... <CMD>...")]
 pub(crate) struct RunArguments {
     /// Samples per second of CPU time of each thread
-    #[arg(short = 'F', long, short_alias = 'r', value_name = "HZ", default_value_t = 999, value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    #[arg(short = 'F', long, short_alias = 'r', value_name = "HZ", default_value_t = 999, value_parser = values::rate)]
     pub(crate) rate: u32,
     /// What triggers samples: the kernel's timer, or the CPU's cycle counter if it has one
     #[arg(long, value_enum, default_value_t = SampleClock::CpuClock)]
@@ -138,16 +138,16 @@ pub(crate) enum EnvInject {
 #[command(override_usage = "longpole attach [OPTIONS] <PID | --pid PID>")]
 pub(crate) struct AttachArguments {
     /// ID of the process to record, here or with --pid
-    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), required_unless_present = "option")]
+    #[arg(value_name = "PID", value_parser = values::id, required_unless_present = "option")]
     pid: Option<u32>,
     /// Same as PID
-    #[arg(short = 'p', long = "pid", value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "pid")]
+    #[arg(short = 'p', long = "pid", value_name = "PID", value_parser = values::id, conflicts_with = "pid")]
     option: Option<u32>,
     /// How long to record [default: until Ctrl-C, or until the process ends]
     #[arg(short, long, value_name = "SECONDS", value_parser = values::seconds)]
     pub(crate) duration: Option<f64>,
     /// Samples per second of CPU time of each thread
-    #[arg(short = 'F', long, short_alias = 'r', value_name = "HZ", default_value_t = 999, value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    #[arg(short = 'F', long, short_alias = 'r', value_name = "HZ", default_value_t = 999, value_parser = values::rate)]
     pub(crate) rate: u32,
     /// Send the recording to this `longpole serve` afterwards, with its profile, and print the address of its page
     #[arg(long, value_name = "URL")]

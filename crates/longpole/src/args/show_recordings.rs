@@ -14,7 +14,7 @@ pub(crate) struct OpenArguments {
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     /// Port on 127.0.0.1 (0 = any free port) [default: 4747, or a free one if that is taken]
-    #[arg(short = 'P', long)]
+    #[arg(short = 'P', long, value_parser = values::port)]
     pub(crate) port: Option<u16>,
     /// Print the URL without starting a browser
     #[arg(long)]
@@ -51,7 +51,7 @@ pub(crate) struct PolesArguments {
     #[arg(long, value_name = "HANDLE,…", value_delimiter = ',')]
     pub(crate) without: Vec<String>,
     /// Maximum number of rows (0 = all)
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 20, value_parser = values::number_of)]
     pub(crate) limit: usize,
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -64,10 +64,10 @@ pub(crate) struct TreeArguments {
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     /// Maximum depth (0 = all)
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = values::number_of)]
     pub(crate) depth: usize,
     /// Maximum number of rows (0 = all)
-    #[arg(long, default_value_t = 200)]
+    #[arg(long, default_value_t = 200, value_parser = values::number_of)]
     pub(crate) limit: usize,
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -142,7 +142,7 @@ pub(crate) struct ExcerptArguments {
     #[command(flatten)]
     pub(crate) range: RangeArguments,
     /// Only this thread, by its number in `threads`
-    #[arg(long, value_name = "TID")]
+    #[arg(long, value_name = "TID", value_parser = values::id)]
     pub(crate) thread: Option<u32>,
 }
 
@@ -161,7 +161,7 @@ pub(crate) struct FlameArguments {
     /// Hide boxes below this share of the total, in percent [default: 0.5 in text; SVG hides boxes too narrow to see]
     #[arg(long, value_name = "PERCENT")]
     pub(crate) min: Option<f64>,
-    /// Output format [default: from the extension of the output file: `.svg`, `.folded`, `.json`, else text]
+    /// Output format [default: from the extension of the output file: `.svg`, `.folded`, `.json` or `.txt`; else text]
     #[arg(long, value_enum)]
     pub(crate) format: Option<FlameFormat>,
     /// Output file [default: standard output]
@@ -200,7 +200,7 @@ pub(crate) struct TopArguments {
     #[arg(long)]
     pub(crate) all_functions: bool,
     /// Maximum number of rows (0 = all)
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 20, value_parser = values::number_of)]
     pub(crate) limit: usize,
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -245,7 +245,7 @@ pub(crate) struct ThreadsArguments {
     #[command(flatten)]
     pub(crate) excerpt: ExcerptArguments,
     /// Maximum number of threads, most relevant first: by time in long poles, CPU time, locks and waits (0 = all)
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 20, value_parser = values::number_of)]
     pub(crate) limit: usize,
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -277,7 +277,7 @@ pub(crate) struct DiffArguments {
     /// Recording, file or trace of a server (its address) after the change
     pub(crate) after: String,
     /// Maximum number of rows (0 = all)
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 20, value_parser = values::number_of)]
     pub(crate) limit: usize,
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]

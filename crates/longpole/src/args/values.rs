@@ -69,8 +69,36 @@ fn number(text: &str, units: &[(&str, f64)]) -> Option<f64> {
 
 /// A time of a millisecond and longer, a year at most.
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
-    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.001..=31_536_000.0).contains(seconds));
-    seconds.ok_or_else(|| "expected a number of seconds, such as 10 or 0.5".to_owned())
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.001..=31_536_000.0).contains(&seconds) => Ok(seconds),
+        Ok(seconds) if seconds <= 0.0 => Err("must be more than 0".to_owned()),
+        Ok(seconds) if seconds < 0.001 => Err("must be 0.001 or more".to_owned()),
+        Ok(seconds) if seconds > 31_536_000.0 => Err("must be a year (31536000) or less".to_owned()),
+        _ => Err("expected a number of seconds, such as 10 or 0.5".to_owned()),
+    }
+}
+
+/// A number of rows, columns or the like.
+pub(crate) fn number_of(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "expected a number, such as 20".to_owned())
+}
+
+/// The number of a process or of a thread.
+pub(crate) fn id(text: &str) -> Result<u32, String> {
+    text.parse().ok().filter(|id| *id > 0).ok_or_else(|| "expected the number of a process or thread, such as 4711".to_owned())
+}
+
+/// Most samples per second.
+const RATE_MAX: u32 = 20_000;
+
+/// Samples per second.
+pub(crate) fn rate(text: &str) -> Result<u32, String> {
+    text.parse().ok().filter(|rate| (1..=RATE_MAX).contains(rate)).ok_or_else(|| format!("expected a number from 1 to {RATE_MAX}"))
+}
+
+/// A port.
+pub(crate) fn port(text: &str) -> Result<u16, String> {
+    text.parse().map_err(|_| "expected a number from 0 to 65535".to_owned())
 }
 
 #[cfg(test)]
@@ -93,5 +121,24 @@ mod tests {
         }
         assert_eq!(pair("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
         assert!(pair("=b").is_err() && pair("a").is_err());
+    }
+
+    #[test]
+    fn numbers_that_are_none_are_refused_in_our_words() {
+        let refused = |text: &str| seconds(text).unwrap_err();
+        assert_eq!(["0", "-1", "1e-9"].map(refused), ["must be more than 0", "must be more than 0", "must be 0.001 or more"]);
+        assert_eq!(
+            ["1e9", "ten", "nan"].map(refused),
+            [
+                "must be a year (31536000) or less",
+                "expected a number of seconds, such as 10 or 0.5",
+                "expected a number of seconds, such as 10 or 0.5"
+            ]
+        );
+        assert_eq!((seconds("0.5"), number_of("0"), id("7"), rate("999"), port("0")), (Ok(0.5), Ok(0), Ok(7), Ok(999), Ok(0)));
+        assert_eq!(number_of("ten").unwrap_err(), "expected a number, such as 20");
+        assert_eq!([id("0"), id("sshd")].map(Result::unwrap_err), ["expected the number of a process or thread, such as 4711"; 2]);
+        assert_eq!([rate("0"), rate("20001")].map(Result::unwrap_err), ["expected a number from 1 to 20000"; 2]);
+        assert_eq!(port("http").unwrap_err(), "expected a number from 0 to 65535");
     }
 }

@@ -1,6 +1,5 @@
 //! `flame`: a flame graph as an indented tree of functions, folded stacks or a picture.
 
-use std::ffi::OsStr;
 use std::path::Path;
 
 use anyhow::Result;
@@ -28,7 +27,10 @@ pub(crate) fn flame(invocation: &Invocation, arguments: &FlameArguments) -> Resu
     let (name, report) = load(invocation, recording)?;
     let time = arguments.time.time();
     let output = arguments.output.as_deref();
-    let format = arguments.format.unwrap_or_else(|| by_name(output));
+    let format = match arguments.format {
+        Some(format) => format,
+        None => by_name(output)?,
+    };
     if chosen.is_some() && arguments.time.all_threads {
         return Err(Failure::new(Kind::Usage, "--all-threads shows the whole run and cannot be combined with a span").into());
     }
@@ -75,12 +77,33 @@ pub(crate) fn flame(invocation: &Invocation, arguments: &FlameArguments) -> Resu
     }
 }
 
-/// The format by the name of a file.
-fn by_name(output: Option<&Path>) -> FlameFormat {
-    match output.and_then(Path::extension).and_then(OsStr::to_str) {
+/// The format by the name of a file; text for a name without an extension, such as `/dev/stdout`.
+fn by_name(output: Option<&Path>) -> Result<FlameFormat> {
+    let Some(extension) = output.and_then(Path::extension) else { return Ok(FlameFormat::Text) };
+    Ok(match extension.to_str() {
         Some("svg") => FlameFormat::Svg,
         Some("folded") => FlameFormat::Folded,
         Some("json") => FlameFormat::Json,
-        _ => FlameFormat::Text,
+        Some("txt") => FlameFormat::Text,
+        _ => {
+            let failure = Failure::new(Kind::Usage, "unknown format: neither --format nor the name of the output determines it");
+            return Err(failure.hint("name it x.svg, x.folded, x.json or x.txt, or use --format").into());
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_the_output_says_the_format_or_none_is_written() {
+        let format = |name: &str| by_name(Some(Path::new(name))).ok();
+        assert_eq!(
+            ["x.svg", "x.folded", "x.json", "x.txt"].map(format),
+            [Some(FlameFormat::Svg), Some(FlameFormat::Folded), Some(FlameFormat::Json), Some(FlameFormat::Text)]
+        );
+        assert_eq!(["/dev/stdout", "x.png"].map(format), [Some(FlameFormat::Text), None]);
+        assert_eq!(by_name(None).ok(), Some(FlameFormat::Text));
     }
 }

@@ -19,9 +19,9 @@ pub(crate) fn range(arguments: &RangeArguments, report: &Report) -> Result<Optio
     range.map_err(|(from, to)| {
         let unit = TimeUnit::of(from.0);
         let message = if to == report.wall() {
-            format!("--from {} is not before the end ({})", unit.show(from.0), unit.show(to.0))
+            format!("--from {} must be earlier than the end ({})", unit.show(from.0), unit.show(to.0))
         } else {
-            format!("--from {} is not before --to {}", unit.show(from.0), unit.show(to.0))
+            format!("--from {} must be earlier than --to {}", unit.show(from.0), unit.show(to.0))
         };
         Failure::new(Kind::Usage, message).into()
     })

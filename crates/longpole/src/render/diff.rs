@@ -53,7 +53,9 @@ pub(crate) fn diff(view: &DiffView, style: Style) -> Screen {
             style.faint("× is the number of operations of a name; diff adds them up, even if the answer splits them into several poles"),
         );
     }
-    out.push(style.faint("even two runs of the same command differ: record it twice to see by how much"));
+    if view.a.recording != view.b.recording {
+        out.push(style.faint("even two runs of the same command differ: record it twice to see by how much"));
+    }
     out.into_iter().collect()
 }
 

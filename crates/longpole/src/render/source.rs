@@ -51,7 +51,7 @@ pub(crate) fn source(view: &view::SourceView, style: Style) -> Screen {
     if view.truncated == 0 && on_none.saturating_mul(100) > view.self_nanos {
         out.line(style.faint(&format!("{}  self time on unknown lines", right(&unit.show(on_none), 9))));
     }
-    let (what, limit) = if has_waits { ("total and waited", "; only some waits below 5 ms are sampled") } else { ("total", "") };
+    let (what, limit) = if has_waits { ("total and waited", "; longpole samples few waits under 5 ms") } else { ("total", "") };
     out.line(style.faint(&format!("self: on-CPU time on the line itself; {what}: including what it calls{limit}")));
     out
 }

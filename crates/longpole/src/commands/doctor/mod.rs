@@ -147,7 +147,7 @@ fn symbols() -> Check {
     if fs::read_dir(debug).is_ok_and(|mut entries| entries.next().is_some()) {
         return ok(
             "symbols",
-            "binaries with symbols name their functions, and /usr/lib/debug has debug files; a stripped binary without one shows name+0xADDRESS",
+            "binaries with symbols name their functions, as do stripped ones with a debug file in /usr/lib/debug; others show name+0xADDRESS",
         );
     }
     let text = "binaries with symbols name their functions; /usr/lib/debug has no debug files, so a stripped binary shows name+0xADDRESS";
