@@ -170,11 +170,11 @@ impl DiffView {
 /// What a recording is of, in a sentence.
 fn in_words(of: SummarisedView) -> &'static str {
     match of {
-        SummarisedView::Command | SummarisedView::CommandAlone => "a command",
-        SummarisedView::Attached => "running processes",
-        SummarisedView::Trace => "a trace",
-        SummarisedView::File => "a file of spans",
-        SummarisedView::Profile => "a profile",
+        SummarisedView::Command | SummarisedView::CommandAlone => "a recorded command",
+        SummarisedView::Attached => "a recording of running processes",
+        SummarisedView::Trace => "a trace of a server",
+        SummarisedView::File => "an imported trace",
+        SummarisedView::Profile => "an imported profile",
     }
 }
 

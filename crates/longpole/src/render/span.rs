@@ -27,7 +27,9 @@ fn usage_lines(usage: &view::UsageView) -> Vec<String> {
         let (from, to) = (units::bytes(growth.from_bytes), units::bytes(growth.to_bytes));
         format!("memory keeps growing  from {from} to {to}")
     });
-    let cpu = usage.cpu_nanos.map(|cpu| format!("CPU time              {} (counted by the kernel)", duration(i64::try_from(cpu).unwrap_or(i64::MAX))));
+    let cpu = usage
+        .cpu_nanos
+        .map(|cpu| format!("CPU time              {} (counted by the kernel)", duration(i64::try_from(cpu).unwrap_or(i64::MAX))));
     let faults = usage
         .minor_faults
         .zip(usage.major_faults)
