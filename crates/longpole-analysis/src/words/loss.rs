@@ -5,7 +5,7 @@ use longpole_model::units::{count, counted};
 /// A loss that is a part of the samples: `2 of 9 stacks are cut off`.
 struct OfSamples {
     code: &'static str,
-    /// What each sample has, and what many have.
+    /// What is counted: one, and several.
     noun: [&'static str; 2],
     /// What is wrong with one, and with several.
     verb: [&'static str; 2],
@@ -19,8 +19,8 @@ const OF_SAMPLES: [OfSamples; 4] = [
     OfSamples { code: "stacks_unwind_failed", noun: STACK, verb: ["was not unwound", "were not unwound"] },
     OfSamples {
         code: "context_torn",
-        noun: ["context record", "context records"],
-        verb: ["was read during a write", "were read during a write"],
+        noun: ["sample", "samples"],
+        verb: ["has a context record that was read during a write", "have context records that were read during a write"],
     },
     OfSamples {
         code: "functions_unnamed",
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(loss("waits_not_seen", 2, "short", 0), "2 waits not sampled: short");
         assert_eq!(loss("spans_duplicate", 1_234, "", 0), "1,234 spans received twice");
         assert_eq!(loss("kernel_time", 3, "", 0), "kernel time not sampled");
-        assert_eq!(loss("context_torn", 2, "", 9), "2 of 9 context records were read during a write");
+        assert_eq!(loss("context_torn", 2, "", 9), "2 of 9 samples have context records that were read during a write");
         assert_eq!(loss("stacks_truncated", 2, "deep", 9), "2 of 9 stacks are cut off: deep");
         assert_eq!(loss("stacks_truncated", 1, "deep", 1), "1 of 1 stack is cut off: deep");
         assert_eq!(loss("stacks_truncated", 95, "deep", 10), "95 stacks cut off: deep", "10 of the samples were kept");
