@@ -123,6 +123,13 @@ export class Cursor {
     return (this.value as unknown[]).map((item, index) => read(new Cursor(item, `${this.path}[${index}]`)));
   }
 
+  /** A list of two. */
+  pair<T>(read: (cursor: Cursor) => T): readonly [T, T] {
+    const [first, second, ...rest] = this.list(read);
+    if (first === undefined || second === undefined || rest.length > 0) throw new DecodeError(this.path, 'expected two values');
+    return [first, second];
+  }
+
   /** Columns of one table, which have one length. */
   columns<T extends Readonly<Record<string, Column>>>(columns: T): T {
     const [first] = Object.values(columns);

@@ -44,6 +44,7 @@ import {
   type Frame,
   type FrameOperation,
   type FrameSpan,
+  type FunctionChange,
   type Growth,
   type Kept,
   type Lane,
@@ -73,6 +74,13 @@ import {
   type Process,
   type ProcessRow,
   type Processes,
+  type Profile,
+  type ProfileCalls,
+  type ProfileDiff,
+  type ProfileFunction,
+  type ProfileSide,
+  type ProfileType,
+  type ProfileTypes,
   type Quality,
   type ReadingColumns,
   type Reason,
@@ -1157,6 +1165,87 @@ function serviceCalls(cursor: Cursor): ServiceCalls {
   };
 }
 
+function profileTypes(cursor: Cursor): ProfileTypes {
+  return {
+    fromUnixNano: cursor.field('from_unix_nano').unixNano(),
+    toUnixNano: cursor.field('to_unix_nano').unixNano(),
+    types: cursor.field('types').list(profileType),
+  };
+}
+
+function profileType(cursor: Cursor): ProfileType {
+  return {
+    profileType: cursor.field('profile_type').string(),
+    sampleType: cursor.field('sample_type').string(),
+    unit: cursor.field('unit').string(),
+    isState: cursor.field('is_state').boolean(),
+    services: cursor.field('services').list((c) => c.string()),
+  };
+}
+
+function profile(cursor: Cursor): Profile {
+  return {
+    query: cursor.field('query').string(),
+    sampleType: cursor.field('sample_type').string(),
+    unit: cursor.field('unit').string(),
+    isState: cursor.field('is_state').boolean(),
+    fromUnixNano: cursor.field('from_unix_nano').unixNano(),
+    toUnixNano: cursor.field('to_unix_nano').unixNano(),
+    total: cursor.field('total').number(),
+    functions: cursor.field('functions').list(profileFunction),
+    truncated: cursor.field('truncated').count(),
+    calls: profileCalls(cursor.field('calls')),
+  };
+}
+
+function profileFunction(cursor: Cursor): ProfileFunction {
+  return {
+    function: cursor.field('function').string(),
+    own: cursor.field('own').number(),
+    total: cursor.field('total').number(),
+  };
+}
+
+function profileCalls(cursor: Cursor): ProfileCalls {
+  return {
+    names: cursor.field('names').list((c) => c.string()),
+    name: cursor.field('name').list((c) => c.count()),
+    depth: cursor.field('depth').list((c) => c.count()),
+    total: cursor.field('total').list((c) => c.number()),
+    own: cursor.field('own').list((c) => c.number()),
+  };
+}
+
+function profileDiff(cursor: Cursor): ProfileDiff {
+  return {
+    query: cursor.field('query').string(),
+    sampleType: cursor.field('sample_type').string(),
+    unit: cursor.field('unit').string(),
+    isState: cursor.field('is_state').boolean(),
+    before: profileSide(cursor.field('before')),
+    after: profileSide(cursor.field('after')),
+    functions: cursor.field('functions').list(functionChange),
+    truncated: cursor.field('truncated').count(),
+  };
+}
+
+function profileSide(cursor: Cursor): ProfileSide {
+  return {
+    fromUnixNano: cursor.field('from_unix_nano').unixNano(),
+    toUnixNano: cursor.field('to_unix_nano').unixNano(),
+    total: cursor.field('total').number(),
+  };
+}
+
+function functionChange(cursor: Cursor): FunctionChange {
+  return {
+    function: cursor.field('function').string(),
+    own: cursor.field('own').pair((c) => c.number()),
+    total: cursor.field('total').pair((c) => c.number()),
+    ownShare: cursor.field('own_share').pair((c) => c.number()),
+  };
+}
+
 function kept(cursor: Cursor): Kept {
   return {
     recording: cursor.field('recording').string(),
@@ -1170,6 +1259,7 @@ function server(cursor: Cursor): Server {
     otlpHttpPort: cursor.field('otlp_http_port').orNull((c) => c.count()),
     otlpGrpcPort: cursor.field('otlp_grpc_port').orNull((c) => c.count()),
     zipkinPort: cursor.field('zipkin_port').orNull((c) => c.count()),
+    pyroscopePort: cursor.field('pyroscope_port').orNull((c) => c.count()),
     needsToken: cursor.field('needs_token').boolean(),
   };
 }
@@ -1215,6 +1305,12 @@ export const decodeTraces = (document: unknown): Traces => traces(new Cursor(doc
 export const decodeTracesOfRecording = (document: unknown): TracesOfRecording => tracesOfRecording(new Cursor(document, 'tracesOfRecording'));
 
 export const decodeServiceMap = (document: unknown): ServiceMap => serviceMap(new Cursor(document, 'serviceMap'));
+
+export const decodeProfileTypes = (document: unknown): ProfileTypes => profileTypes(new Cursor(document, 'profileTypes'));
+
+export const decodeProfile = (document: unknown): Profile => profile(new Cursor(document, 'profile'));
+
+export const decodeProfileDiff = (document: unknown): ProfileDiff => profileDiff(new Cursor(document, 'profileDiff'));
 
 export const decodeKept = (document: unknown): Kept => kept(new Cursor(document, 'kept'));
 

@@ -1631,6 +1631,120 @@ export interface ServiceCalls {
   readonly requests: Requests;
 }
 
+/** The types of profiles that a server has. */
+export interface ProfileTypes {
+  /** First time that was searched, in nanoseconds since 1970. */
+  readonly fromUnixNano: bigint;
+  /** First time that was too late. */
+  readonly toUnixNano: bigint;
+  /** Types, by name. */
+  readonly types: readonly ProfileType[];
+}
+
+/** A type of profiles. */
+export interface ProfileType {
+  /** Its whole name, such as `process_cpu:cpu:nanoseconds:cpu:nanoseconds`. */
+  readonly profileType: string;
+  /** What its values are of, such as `cpu`. */
+  readonly sampleType: string;
+  /** In what, such as `nanoseconds` or `bytes`. */
+  readonly unit: string;
+  /** Whether values are states, such as memory in use, of which sums are averages over time. */
+  readonly isState: boolean;
+  /** Services with such profiles, by name. */
+  readonly services: readonly string[];
+}
+
+/** Profiles of a range of time, added up. */
+export interface Profile {
+  /** The query: a type with a selector behind it. */
+  readonly query: string;
+  /** What the values are of, such as `cpu`. */
+  readonly sampleType: string;
+  /** In what, such as `nanoseconds` or `bytes`. */
+  readonly unit: string;
+  /** Whether values are states, such as memory in use, and sums averages over time. */
+  readonly isState: boolean;
+  /** First time, in nanoseconds since 1970. */
+  readonly fromUnixNano: bigint;
+  /** First time that is too late. */
+  readonly toUnixNano: bigint;
+  /** All of it. */
+  readonly total: number;
+  /** Functions, the one that had most itself first. */
+  readonly functions: readonly ProfileFunction[];
+  /** How many functions `functions` omits. */
+  readonly truncated: number;
+  /** The calls. */
+  readonly calls: ProfileCalls;
+}
+
+/** A function of profiles. */
+export interface ProfileFunction {
+  /** Name for people. */
+  readonly function: string;
+  /** How much it had itself. */
+  readonly own: number;
+  /** How much it had with what it called; a function that calls itself counts once. */
+  readonly total: number;
+}
+
+/** Calls, each in front of those that it made: a row is an index into every list but `names`. */
+export interface ProfileCalls {
+  /** Names. */
+  readonly names: readonly string[];
+  /** Place of the name in `names`. */
+  readonly name: readonly number[];
+  /** Functions above it; 0 for those that nothing called. */
+  readonly depth: readonly number[];
+  /** How much it had with what it called. */
+  readonly total: readonly number[];
+  /** How much it had itself. */
+  readonly own: readonly number[];
+}
+
+/** Profiles of two ranges of time, or of two queries. */
+export interface ProfileDiff {
+  /** The query of the second. */
+  readonly query: string;
+  /** What the values are of. */
+  readonly sampleType: string;
+  /** In what. */
+  readonly unit: string;
+  /** Whether values are states, and sums averages over time. */
+  readonly isState: boolean;
+  /** The first. */
+  readonly before: ProfileSide;
+  /** The second. */
+  readonly after: ProfileSide;
+  /** Functions, the one whose own part of the whole changed most first. */
+  readonly functions: readonly FunctionChange[];
+  /** How many functions `functions` omits. */
+  readonly truncated: number;
+}
+
+/** One side of a comparison. */
+export interface ProfileSide {
+  /** First time, in nanoseconds since 1970. */
+  readonly fromUnixNano: bigint;
+  /** First time that is too late. */
+  readonly toUnixNano: bigint;
+  /** All of it. */
+  readonly total: number;
+}
+
+/** A function in both. */
+export interface FunctionChange {
+  /** Name for people. */
+  readonly function: string;
+  /** How much it had itself, before and after. */
+  readonly own: readonly [number, number];
+  /** How much it had with what it called, before and after. */
+  readonly total: readonly [number, number];
+  /** Its own part of the whole, from 0 to 1, before and after. */
+  readonly ownShare: readonly [number, number];
+}
+
 /** A recording that a server keeps from now on. */
 export interface Kept {
   /** Name of the recording, such as `r7`. */
@@ -1649,6 +1763,8 @@ export interface Server {
   readonly otlpGrpcPort: number | null;
   /** The port that takes spans of Zipkin; null if there is none. */
   readonly zipkinPort: number | null;
+  /** The port that takes profiles of Pyroscope's clients; null if there is none. */
+  readonly pyroscopePort: number | null;
   /** Whether programs need a token to send. */
   readonly needsToken: boolean;
 }

@@ -46,7 +46,8 @@ pub use lanes::{LaneView, LanesView};
 pub use poles::{LimitView, PartView, PoleView, PolesTruncated, PolesView, ReasonCodeView, ReasonView};
 pub use processes::{ProcessRowView, ProcessesView};
 pub use profiles::{
-    CallColumns, FunctionChangeView, ProfileDiffView, ProfileFunctionView, ProfileSideView, ProfileTypeView, ProfileTypesView, ProfileView,
+    FunctionChangeView, ProfileCallsView, ProfileDiffView, ProfileFunctionView, ProfileSideView, ProfileTypeView, ProfileTypesView,
+    ProfileView,
 };
 pub use pulumi::DeploymentView;
 pub use recording::{AnswerView, KeptView, RecordingStateView, RecordingView, RecordingsView};

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::shared::{listed, unix_nano};
 
+/// A value of a profile, in the unit that the view names.
+type ProfileValue = i64;
+
 /// The types of profiles that a server has.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ProfileTypesView {
@@ -49,13 +52,13 @@ pub struct ProfileView {
     /// First time that is too late.
     pub to_unix_nano: String,
     /// All of it.
-    pub total: i64,
+    pub total: ProfileValue,
     /// Functions, the one that had most itself first.
     pub functions: Vec<ProfileFunctionView>,
     /// How many functions `functions` omits.
     pub truncated: usize,
     /// The calls.
-    pub calls: CallColumns,
+    pub calls: ProfileCallsView,
 }
 
 /// A function of profiles.
@@ -64,14 +67,14 @@ pub struct ProfileFunctionView {
     /// Name for people.
     pub function: String,
     /// How much it had itself.
-    pub own: i64,
+    pub own: ProfileValue,
     /// How much it had with what it called; a function that calls itself counts once.
-    pub total: i64,
+    pub total: ProfileValue,
 }
 
-/// Calls, each in front of those that it made: a row is an index into every list.
+/// Calls, each in front of those that it made: a row is an index into every list but `names`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct CallColumns {
+pub struct ProfileCallsView {
     /// Names.
     pub names: Vec<String>,
     /// Place of the name in `names`.
@@ -79,9 +82,9 @@ pub struct CallColumns {
     /// Functions above it; 0 for those that nothing called.
     pub depth: Vec<u32>,
     /// How much it had with what it called.
-    pub total: Vec<i64>,
+    pub total: Vec<ProfileValue>,
     /// How much it had itself.
-    pub own: Vec<i64>,
+    pub own: Vec<ProfileValue>,
 }
 
 /// Profiles of two ranges of time, or of two queries.
@@ -113,7 +116,7 @@ pub struct ProfileSideView {
     /// First time that is too late.
     pub to_unix_nano: String,
     /// All of it.
-    pub total: i64,
+    pub total: ProfileValue,
 }
 
 /// A function in both.
@@ -122,9 +125,9 @@ pub struct FunctionChangeView {
     /// Name for people.
     pub function: String,
     /// How much it had itself, before and after.
-    pub own: [i64; 2],
+    pub own: [ProfileValue; 2],
     /// How much it had with what it called, before and after.
-    pub total: [i64; 2],
+    pub total: [ProfileValue; 2],
     /// Its own part of the whole, from 0 to 1, before and after.
     pub own_share: [f64; 2],
 }
@@ -163,7 +166,7 @@ impl ProfileView {
             total: tree.total(),
             truncated: functions.len().saturating_sub(limit),
             functions: functions.iter().take(limit).map(ProfileFunctionView::new).collect(),
-            calls: CallColumns::new(&tree.cut(nodes)),
+            calls: ProfileCallsView::new(&tree.cut(nodes)),
         }
     }
 }
@@ -174,9 +177,9 @@ impl ProfileFunctionView {
     }
 }
 
-impl CallColumns {
-    fn new(tree: &ProfileTree) -> CallColumns {
-        let mut columns = CallColumns::default();
+impl ProfileCallsView {
+    fn new(tree: &ProfileTree) -> ProfileCallsView {
+        let mut columns = ProfileCallsView::default();
         let mut place_of = std::collections::HashMap::new();
         // The root is no function.
         for node in tree.nodes().into_iter().skip(1) {

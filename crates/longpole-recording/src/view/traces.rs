@@ -16,6 +16,8 @@ pub struct ServerView {
     pub otlp_grpc_port: Option<u32>,
     /// The port that takes spans of Zipkin; null if there is none.
     pub zipkin_port: Option<u32>,
+    /// The port that takes profiles of Pyroscope's clients; null if there is none.
+    pub pyroscope_port: Option<u32>,
     /// Whether programs need a token to send.
     pub needs_token: bool,
 }

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use views::Views;
 
 /// Views that the HTTP API answers with, in the order of the page.
-const SERVED: [&str; 21] = [
+const SERVED: [&str; 24] = [
     "RecordingsView",
     "SummaryView",
     "PolesView",
@@ -37,6 +37,9 @@ const SERVED: [&str; 21] = [
     "TracesView",
     "TracesOfRecordingView",
     "ServiceMapView",
+    "ProfileTypesView",
+    "ProfileView",
+    "ProfileDiffView",
     "KeptView",
     "ServerView",
     "LinkView",

@@ -43,6 +43,7 @@ fn words(kind: &Kind) -> String {
         Kind::Truth => "boolean".to_owned(),
         Kind::Count => "integer".to_owned(),
         Kind::Number => "number".to_owned(),
+        Kind::Value => "integer in `unit`".to_owned(),
         Kind::Nanos => "nanoseconds".to_owned(),
         Kind::UnixNano => "string of digits".to_owned(),
         Kind::Text => "string".to_owned(),
@@ -50,6 +51,7 @@ fn words(kind: &Kind) -> String {
         Kind::Any => "any".to_owned(),
         Kind::View(name) => format!("[{}](#{})", short(name), short(name).to_lowercase()),
         Kind::List(inner) => format!("list of {}", words(inner)),
+        Kind::Pair(inner) => format!("pair of {}", words(inner)),
         Kind::OrNull(inner) => format!("{} or null", words(inner)),
     }
 }

@@ -92,7 +92,7 @@ fn reader(views: &Views, kind: &Kind) -> String {
     match kind {
         Kind::Truth => ".boolean()".to_owned(),
         Kind::Count => ".count()".to_owned(),
-        Kind::Number => ".number()".to_owned(),
+        Kind::Number | Kind::Value => ".number()".to_owned(),
         Kind::Nanos => ".nanos()".to_owned(),
         Kind::UnixNano => ".unixNano()".to_owned(),
         Kind::Text => ".string()".to_owned(),
@@ -103,6 +103,7 @@ fn reader(views: &Views, kind: &Kind) -> String {
             Shape::Object(_) => camel_case(&snake_case(short(name))),
         },
         Kind::List(inner) => format!(".list({})", argument(inner)),
+        Kind::Pair(inner) => format!(".pair({})", argument(inner)),
         Kind::OrNull(inner) => format!(".orNull({})", argument(inner)),
     }
 }
@@ -110,7 +111,7 @@ fn reader(views: &Views, kind: &Kind) -> String {
 fn type_of(kind: &Kind) -> String {
     match kind {
         Kind::Truth => "boolean".to_owned(),
-        Kind::Count | Kind::Number => "number".to_owned(),
+        Kind::Count | Kind::Number | Kind::Value => "number".to_owned(),
         Kind::Nanos => "Nanos".to_owned(),
         Kind::UnixNano => "bigint".to_owned(),
         Kind::Text => "string".to_owned(),
@@ -118,6 +119,7 @@ fn type_of(kind: &Kind) -> String {
         Kind::Any => "AttributeValue".to_owned(),
         Kind::View(name) => short(name).to_owned(),
         Kind::List(inner) => format!("readonly {}[]", type_of(inner)),
+        Kind::Pair(inner) => format!("readonly [{0}, {0}]", type_of(inner)),
         Kind::OrNull(inner) => format!("{} | null", type_of(inner)),
     }
 }

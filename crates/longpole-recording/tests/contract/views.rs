@@ -12,6 +12,8 @@ pub(crate) enum Kind {
     /// A whole number that is not negative.
     Count,
     Number,
+    /// A value of a profile, in the unit that its view names.
+    Value,
     /// A duration, or an offset from the start of the run.
     Nanos,
     /// A moment as a string of digits: a double does not hold it.
@@ -24,6 +26,8 @@ pub(crate) enum Kind {
     /// Another view.
     View(String),
     List(Box<Kind>),
+    /// A list of two.
+    Pair(Box<Kind>),
     OrNull(Box<Kind>),
 }
 
@@ -109,7 +113,7 @@ impl Views {
 fn view_in(kind: &Kind) -> Option<&str> {
     match kind {
         Kind::View(name) => Some(name),
-        Kind::List(inner) | Kind::OrNull(inner) => view_in(inner),
+        Kind::List(inner) | Kind::Pair(inner) | Kind::OrNull(inner) => view_in(inner),
         _ => None,
     }
 }
@@ -153,6 +157,10 @@ fn kind(of: &Type, key: &str) -> Kind {
     let path = match of {
         Type::Reference(_) => return Kind::Text,
         Type::Slice(slice) => return Kind::List(Box::new(kind(&slice.elem, key))),
+        Type::Array(array) => {
+            assert!(is_two(&array.len), "{key}: an array of a view has two elements");
+            return Kind::Pair(Box::new(kind(&array.elem, key)));
+        }
         Type::Path(path) => path,
         _ => panic!("{key}: a type that no view has"),
     };
@@ -169,6 +177,7 @@ fn kind(of: &Type, key: &str) -> Kind {
         // Signed 64-bit numbers of views are times, and so are others whose name says it.
         "i64" => Kind::Nanos,
         "u64" if key.ends_with("_nanos") => Kind::Nanos,
+        "ProfileValue" => Kind::Value,
         "u32" | "u64" | "usize" => Kind::Count,
         "i32" | "f64" => Kind::Number,
         "String" if key.ends_with("_unix_nano") => Kind::UnixNano,
@@ -180,6 +189,10 @@ fn kind(of: &Type, key: &str) -> Kind {
         "Arc" => *inner(),
         name => Kind::View(name.to_owned()),
     }
+}
+
+fn is_two(length: &Expr) -> bool {
+    matches!(length, Expr::Lit(literal) if matches!(&literal.lit, Lit::Int(number) if number.base10_digits() == "2"))
 }
 
 /// The paragraphs of a doc comment, each in one line.

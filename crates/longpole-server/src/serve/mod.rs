@@ -163,6 +163,7 @@ impl Server {
             otlp_http_port: port_of(Door::OtlpHttp),
             otlp_grpc_port: port_of(Door::OtlpGrpc),
             zipkin_port: port_of(Door::Zipkin),
+            pyroscope_port: port_of(Door::Pyroscope),
             needs_token,
         };
         let queries = |door| match door {
