@@ -2,10 +2,11 @@
  * Draws a flame graph downwards. The origin of the code sets a box's colour, or where there are waits the state of its time; boxes of the selected
  * function are highlighted.
  */
-import type { Flame } from '../api/types.gen';
+
 import type { NodeIndex } from '../base/brand';
 import { at } from '../base/column';
 import { ratio } from '../base/math';
+import type { DrawnFlame } from '../logic/drawn-flame';
 import { type FlameLevels, type FlameView, LEVEL_HEIGHT, levelOf, visitBoxes } from '../logic/flame-graph';
 import { ranShare, showsStates, waitOfNode } from '../logic/flame-legend';
 import { foldedRun } from '../logic/foreign-runs';
@@ -20,7 +21,7 @@ export interface FlameScene {
   readonly graph: FlameLevels;
   /** Node that fills the width; its callers are fainter. */
   readonly zoomed: NodeIndex;
-  /** Boxes that show the selected function. */
+  /** Boxes to highlight: those of the selected function, or of functions that were searched for. */
   readonly selected: ReadonlySet<number>;
 }
 
@@ -88,14 +89,14 @@ function groundOf(hue: number | null, palette: Palette): string {
 }
 
 /** The ground of a box by what most of its time was. */
-function stateGround(flame: Flame, node: NodeIndex, palette: Palette): string {
+function stateGround(flame: DrawnFlame, node: NodeIndex, palette: Palette): string {
   return ranShare(flame, node) > 0.5 ? palette.onCpuTint : palette.neutralTint;
 }
 
 /** The strip of states: time on a CPU on the left, then the waits as what most of them were for. */
 function drawStates(
   c: CanvasRenderingContext2D,
-  flame: Flame,
+  flame: DrawnFlame,
   node: NodeIndex,
   x: number,
   y: number,

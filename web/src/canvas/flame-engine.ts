@@ -3,7 +3,7 @@ import type { NodeIndex } from '../base/brand';
 import { at } from '../base/column';
 import { clamp } from '../base/math';
 import {
-  boxesOfFrame,
+  boxesOfFrames,
   type FlameLevels,
   type FlameView,
   hitFlame,
@@ -53,8 +53,8 @@ export interface FlameEngine {
   show(node: NodeIndex): void;
   /** Zooms until the box of a node fills the width. */
   zoomTo(node: NodeIndex): void;
-  /** Highlights the boxes of a function, and scrolls to the widest; -1 for none. */
-  highlight(frame: number): void;
+  /** Highlights the boxes of these functions, and scrolls to the widest. */
+  highlight(frames: ReadonlySet<number>): void;
   hit(x: number, y: number): NodeIndex | null;
   mount(boxes: HTMLCanvasElement, pointer: HTMLCanvasElement, palette: () => Palette): () => void;
   redraw(): void;
@@ -88,7 +88,7 @@ export function createFlameEngine(first: FlameLevels, firstNode: NodeIndex): Fla
   const pointer = createAtom<FlamePointer>({ hovered: null, focused: null });
   const surfaces = new Set<Surface>();
   let zoomed = firstNode;
-  let selectedFrame = -1;
+  let selectedFrames: ReadonlySet<number> = new Set();
   let selected: ReadonlySet<number> = new Set();
   let stop: () => void = () => undefined;
 
@@ -115,7 +115,7 @@ export function createFlameEngine(first: FlameLevels, firstNode: NodeIndex): Fla
       const before = layout.get().graph;
       if (graph === before) return;
       layout.set(layoutOf(graph));
-      selected = boxesOfFrame(graph, selectedFrame);
+      selected = boxesOfFrames(graph, selectedFrames);
       const { focused } = pointer.get();
       pointer.set({ focused, hovered: null });
       const { top } = view.get();
@@ -140,10 +140,10 @@ export function createFlameEngine(first: FlameLevels, firstNode: NodeIndex): Fla
         }),
       );
     },
-    highlight: (frame) => {
-      selectedFrame = frame;
-      selected = boxesOfFrame(layout.get().graph, frame);
-      const widest = widestNodeOf(flame, frame);
+    highlight: (frames) => {
+      selectedFrames = frames;
+      selected = boxesOfFrames(layout.get().graph, frames);
+      const widest = widestNodeOf(flame, frames);
       if (widest !== null) show(widest);
       redraw();
     },

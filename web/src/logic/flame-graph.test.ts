@@ -34,7 +34,7 @@ const whole = viewOfNode(flame, ROOT, 0);
 const nameOf = (node: NodeIndex) => titleOfNode(flame, node);
 const nodeOf = (name: string) => {
   const frame = flame.frames.findIndex((entry) => entry.function === name);
-  return widestNodeOf(flame, frame) as NodeIndex;
+  return widestNodeOf(flame, new Set([frame])) as NodeIndex;
 };
 
 describe('boxes', () => {

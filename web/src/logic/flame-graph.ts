@@ -1,18 +1,19 @@
 /** Geometry of a flame graph drawn downwards (an icicle), and facts derived from it. */
-import type { Flame } from '../api/types.gen';
+
 import type { FrameIndex, NodeIndex } from '../base/brand';
 import { at, lowerBound, upperBound } from '../base/column';
 import { ratio } from '../base/math';
+import { type DrawnFlame, valueInWords } from './drawn-flame';
 import { statesInWords } from './flame-legend';
 import { boxesOf, type FlameBoxes, foldedRun } from './foreign-runs';
-import { counted, formatDuration, formatShare } from './format';
+import { counted, formatShare } from './format';
 
 /** Height of a level of boxes. */
 export const LEVEL_HEIGHT = 20;
 
 /** A flame graph with the nodes that have boxes by level, each level from left to right. */
 export interface FlameLevels {
-  readonly flame: Flame;
+  readonly flame: DrawnFlame;
   readonly boxes: FlameBoxes;
   readonly levels: number;
   /** Nodes by level; level `l` is from `firstOf[l]` to `firstOf[l + 1]`. */
@@ -23,7 +24,7 @@ export interface FlameLevels {
 }
 
 /** Lists the nodes by level. Pre-order keeps each level in order, so one counting pass is enough. */
-export function levelsOf(flame: Flame, boxes: FlameBoxes = boxesOf(flame, 'all')): FlameLevels {
+export function levelsOf(flame: DrawnFlame, boxes: FlameBoxes = boxesOf(flame, 'all')): FlameLevels {
   const count = flame.nodes.parent.length;
   const { boxOf, level } = boxes;
   let levels = 0;
@@ -66,7 +67,7 @@ export interface FlameView {
 }
 
 /** The view in which a node fills the width. */
-export function viewOfNode(flame: Flame, node: NodeIndex, top: number): FlameView {
+export function viewOfNode(flame: DrawnFlame, node: NodeIndex, top: number): FlameView {
   const start = flame.nodes.parent.length > 0 ? at(flame.nodes.offsetNanos, node) : 0;
   const total = flame.nodes.parent.length > 0 ? at(flame.nodes.totalNanos, node) : 0;
   return { startNanos: start, endNanos: start + Math.max(total, 1), top };
@@ -194,7 +195,7 @@ export interface FrameTotals {
 }
 
 /** Self and total of every function. A recursive function counts once in each stack. */
-export function frameTotals(flame: Flame): FrameTotals {
+export function frameTotals(flame: DrawnFlame): FrameTotals {
   const self = new Float64Array(flame.frames.length);
   const total = new Float64Array(flame.frames.length);
   // The number of open ancestors with this function, and the open nodes by level.
@@ -217,7 +218,7 @@ export function frameTotals(flame: Flame): FrameTotals {
 }
 
 /** The functions with the largest self time, after the one with this handle, if it exists. */
-export function hottestFrames(flame: Flame, totals: FrameTotals, named: string | null, limit: number): readonly FrameIndex[] {
+export function hottestFrames(flame: DrawnFlame, totals: FrameTotals, named: string | null, limit: number): readonly FrameIndex[] {
   const isNamed = (frame: number) => named !== null && flame.frames[frame]?.handle === named;
   return Array.from(totals.self, (_, frame) => frame as FrameIndex)
     .filter((frame) => at(totals.self, frame) > 0 || isNamed(frame))
@@ -226,12 +227,12 @@ export function hottestFrames(flame: Flame, totals: FrameTotals, named: string |
 }
 
 /** The number of samples of a weight, by the ratio of the whole graph; `null` for waits, which have any length. */
-export function samplesOf(flame: Flame, nanos: number): number | null {
+export function samplesOf(flame: DrawnFlame, nanos: number): number | null {
   return flame.time === 'on_cpu' ? Math.round(ratio(nanos, flame.weightNanos) * flame.samples) : null;
 }
 
 /** The function of a node; for the root, the title of the graph. */
-export function titleOfNode(flame: Flame, node: NodeIndex): string {
+export function titleOfNode(flame: DrawnFlame, node: NodeIndex): string {
   return flame.frames[at(flame.nodes.frame, node)]?.function ?? flame.title;
 }
 
@@ -257,25 +258,34 @@ export function boxInWords(graph: FlameLevels, node: NodeIndex): string {
   return [
     titleOfBox(graph, node),
     formatShare(ratio(total, flame.weightNanos)),
-    `${formatDuration(total)} total`,
-    `${formatDuration(selfOfBox(graph, node))} self`,
+    `${valueInWords(flame, total)} total`,
+    `${valueInWords(flame, selfOfBox(graph, node))} self`,
     ...(samples === null ? [] : [counted(samples, 'sample')]),
     ...(states === '' ? [] : [states]),
   ].join(', ');
 }
 
-/** The widest box of a function; `null` if it has none. */
-export function widestNodeOf(flame: Flame, frame: number): NodeIndex | null {
+/** The widest box of these functions; `null` if they have none. */
+export function widestNodeOf(flame: DrawnFlame, frames: ReadonlySet<number>): NodeIndex | null {
   let widest: number | null = null;
   for (let node = 0; node < flame.nodes.parent.length; node++) {
-    if (
-      frame >= 0 &&
-      at(flame.nodes.frame, node) === frame &&
-      (widest === null || at(flame.nodes.totalNanos, node) > at(flame.nodes.totalNanos, widest))
-    )
-      widest = node;
+    if (!frames.has(at(flame.nodes.frame, node))) continue;
+    if (widest === null || at(flame.nodes.totalNanos, node) > at(flame.nodes.totalNanos, widest)) widest = node;
   }
   return widest as NodeIndex | null;
+}
+
+/** The part of the whole in these functions and in what they call: a stack with several of them counts once. */
+export function shareOfFrames(flame: DrawnFlame, frames: ReadonlySet<number>): number {
+  const { depth, frame, totalNanos } = flame.nodes;
+  let sum = 0;
+  for (let node = 0; node < depth.length; node++) {
+    if (!frames.has(at(frame, node))) continue;
+    sum += at(totalNanos, node);
+    const level = at(depth, node);
+    while (node + 1 < depth.length && at(depth, node + 1) > level) node++;
+  }
+  return ratio(sum, flame.weightNanos);
 }
 
 /** The number of levels that nine tenths of the stacks share: the trunk before the branches. */
@@ -300,12 +310,11 @@ export function levelsWorthShowing(graph: FlameLevels): number {
   return deepest + 1;
 }
 
-/** The boxes that show a function. */
-export function boxesOfFrame({ flame, boxes }: FlameLevels, frame: number): ReadonlySet<number> {
+/** The boxes that show these functions. */
+export function boxesOfFrames({ flame, boxes }: FlameLevels, frames: ReadonlySet<number>): ReadonlySet<number> {
   const found = new Set<number>();
-  if (frame < 0) return found;
   for (let node = 0; node < flame.nodes.parent.length; node++) {
-    if (at(flame.nodes.frame, node) === frame) found.add(at(boxes.boxOf, node));
+    if (frames.has(at(flame.nodes.frame, node))) found.add(at(boxes.boxOf, node));
   }
   return found;
 }

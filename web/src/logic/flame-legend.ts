@@ -1,8 +1,10 @@
 /** What the colours of a flame graph stand for: whose code it is, or what its time was. */
-import type { Flame, WaitKind } from '../api/types.gen';
+
+import type { WaitKind } from '../api/types.gen';
 import type { Nanos, NodeIndex } from '../base/brand';
 import { at } from '../base/column';
 import { ratio } from '../base/math';
+import type { DrawnFlame } from './drawn-flame';
 import { formatShare } from './format';
 import type { Origin } from './function-name';
 import { originOfPlaced } from './placed-function';
@@ -26,7 +28,7 @@ const GREYS: Readonly<Record<Exclude<Origin['kind'], 'crate'>, string>> = {
 const OTHERS: Omit<OriginShare, 'total' | 'self'> = { name: 'other code', kind: 'unknown' };
 
 /** Total and self of each origin, by its number. A stack counts once for each origin in it. */
-function originTimes(flame: Flame, originOf: readonly number[], origins: number): readonly Float64Array[] {
+function originTimes(flame: DrawnFlame, originOf: readonly number[], origins: number): readonly Float64Array[] {
   const total = new Float64Array(origins);
   const self = new Float64Array(origins);
   // The number of open ancestors of each origin, and the origins of the open nodes by level.
@@ -48,7 +50,7 @@ function originTimes(flame: Flame, originOf: readonly number[], origins: number)
 }
 
 /** The origins of the code: the crates with the most time, then all others, then grey code by kind. */
-export function originShares(flame: Flame, cratesMax = 6): readonly OriginShare[] {
+export function originShares(flame: DrawnFlame, cratesMax = 6): readonly OriginShare[] {
   const keys: Omit<OriginShare, 'total' | 'self'>[] = [];
   const known = new Map<string, number>();
   const numberOf = (key: Omit<OriginShare, 'total' | 'self'>): number => {
@@ -83,22 +85,22 @@ export function originShares(flame: Flame, cratesMax = 6): readonly OriginShare[
 export type FlameState = 'on_cpu' | WaitKind;
 
 /** Whether the colours are those of states: boxes of waits have some. */
-export function showsStates(flame: Flame): boolean {
+export function showsStates(flame: DrawnFlame): boolean {
   return flame.waits.length > 0;
 }
 
 /** The share of a box's time on a CPU. */
-export function ranShare(flame: Flame, node: NodeIndex): number {
+export function ranShare(flame: DrawnFlame, node: NodeIndex): number {
   return 1 - ratio(at(flame.nodes.waitedNanos, node), at(flame.nodes.totalNanos, node));
 }
 
 /** What most waits of a box were for; `null` if it has none. */
-export function waitOfNode(flame: Flame, node: NodeIndex): WaitKind | null {
+export function waitOfNode(flame: DrawnFlame, node: NodeIndex): WaitKind | null {
   return flame.waits[at(flame.nodes.wait, node)]?.kind ?? null;
 }
 
 /** The states of a box in words: `60% on-CPU, 40% waiting, mostly lock`; empty if the graph shows none. */
-export function statesInWords(flame: Flame, node: NodeIndex): string {
+export function statesInWords(flame: DrawnFlame, node: NodeIndex): string {
   if (!showsStates(flame)) return '';
   const wait = waitOfNode(flame, node);
   const ran = ranShare(flame, node);
@@ -115,7 +117,7 @@ export interface StateShare {
 }
 
 /** The states of the whole graph: on a CPU, then the waits, longest first. */
-export function stateShares(flame: Flame): readonly StateShare[] {
+export function stateShares(flame: DrawnFlame): readonly StateShare[] {
   const waited = flame.waits.reduce((sum, { nanos }) => sum + nanos, 0);
   const share = (state: FlameState, label: string, nanos: number): StateShare => ({
     state,

@@ -10,10 +10,7 @@ const FOREIGN = /^(std|tokio|alloc|park|start)/;
 const foreign = (text: string) => flameOf(text, FOREIGN);
 
 const nodeOf = (flame: Flame, name: string) =>
-  widestNodeOf(
-    flame,
-    flame.frames.findIndex((frame) => frame.function === name),
-  ) as NodeIndex;
+  widestNodeOf(flame, new Set([flame.frames.findIndex((frame) => frame.function === name)])) as NodeIndex;
 
 /** The boxes of a graph 100 wide, each with its level and its place. */
 function drawn(flame: Flame, unfolded: Unfolded = NOTHING_UNFOLDED): readonly string[] {

@@ -14,9 +14,10 @@
  * program's source, and all frames of stacks without code of the program, which they would have to make room for. A run of one level stays too.
  * Boxes keep their place and width: only their level changes.
  */
-import type { Flame } from '../api/types.gen';
+
 import type { NodeIndex } from '../base/brand';
 import { at, type Column } from '../base/column';
+import type { DrawnFlame } from './drawn-flame';
 import { originOfPlaced } from './placed-function';
 
 /** Which runs the reader unfolded: all, or those that begin at these nodes. */
@@ -51,13 +52,13 @@ const OWNERS: Readonly<Record<string, string>> = {
 };
 
 /** For each node, whether its function is foreign. */
-function foreignNodes(flame: Flame): Uint8Array {
+function foreignNodes(flame: DrawnFlame): Uint8Array {
   const isForeign = flame.frames.map(({ whose }) => whose !== 'program');
   return Uint8Array.from(flame.nodes.frame, (frame) => (isForeign[frame] === true ? 1 : 0));
 }
 
 /** For each node, whether code of the program is in it or below it. */
-function leadingToProgram(flame: Flame, foreign: Uint8Array): Uint8Array {
+function leadingToProgram(flame: DrawnFlame, foreign: Uint8Array): Uint8Array {
   const leads = new Uint8Array(foreign.length);
   for (let node = leads.length - 1; node > 0; node--) {
     if (at(foreign, node) === 0) leads[node] = 1;
@@ -67,7 +68,7 @@ function leadingToProgram(flame: Flame, foreign: Uint8Array): Uint8Array {
 }
 
 /** For each node, the first node of its run; -1 if it is in none. Runs of one level are among them. */
-function runsOf(flame: Flame): Int32Array {
+function runsOf(flame: DrawnFlame): Int32Array {
   const { parent } = flame.nodes;
   const foreign = foreignNodes(flame);
   const leads = leadingToProgram(flame, foreign);
@@ -88,7 +89,7 @@ function runsOf(flame: Flame): Int32Array {
 }
 
 /** For each first node of a run, the number of its levels. */
-function levelsOfRuns(flame: Flame, runs: Int32Array): ReadonlyMap<number, number> {
+function levelsOfRuns(flame: DrawnFlame, runs: Int32Array): ReadonlyMap<number, number> {
   const levels = new Map<number, number>();
   for (let node = 0; node < runs.length; node++) {
     const run = at(runs, node);
@@ -98,7 +99,7 @@ function levelsOfRuns(flame: Flame, runs: Int32Array): ReadonlyMap<number, numbe
 }
 
 /** The boxes of a graph with all runs folded except the unfolded ones. */
-export function boxesOf(flame: Flame, unfolded: Unfolded): FlameBoxes {
+export function boxesOf(flame: DrawnFlame, unfolded: Unfolded): FlameBoxes {
   const { parent } = flame.nodes;
   const runOf = runsOf(flame);
   const levels = levelsOfRuns(flame, runOf);
@@ -134,7 +135,7 @@ export interface FoldedRun {
 const known = new WeakMap<FlameBoxes, Map<number, FoldedRun>>();
 
 /** The folded run that begins at a node. */
-export function foldedRun(flame: Flame, boxes: FlameBoxes, first: NodeIndex): FoldedRun {
+export function foldedRun(flame: DrawnFlame, boxes: FlameBoxes, first: NodeIndex): FoldedRun {
   const ofGraph = known.get(boxes) ?? new Map<number, FoldedRun>();
   known.set(boxes, ofGraph);
   const run = ofGraph.get(first) ?? readRun(flame, boxes, first);
@@ -142,7 +143,7 @@ export function foldedRun(flame: Flame, boxes: FlameBoxes, first: NodeIndex): Fo
   return run;
 }
 
-function readRun({ frames, nodes }: Flame, { boxOf }: FlameBoxes, first: NodeIndex): FoldedRun {
+function readRun({ frames, nodes }: DrawnFlame, { boxOf }: FlameBoxes, first: NodeIndex): FoldedRun {
   const depth = at(nodes.depth, first);
   const framesOf = new Map<string, number>();
   const isNameless = new Set<string>();

@@ -2,9 +2,10 @@ import type { NodeIndex } from '../../base/brand';
 import { at } from '../../base/column';
 import { ratio } from '../../base/math';
 import type { FlameEngine } from '../../canvas/flame-engine';
+import { valueInWords } from '../../logic/drawn-flame';
 import { boxesOnScreen, boxInWords, type FlameLevels, LEVEL_HEIGHT, samplesOf, selfOfBox, titleOfBox } from '../../logic/flame-graph';
 import { statesInWords } from '../../logic/flame-legend';
-import { counted, formatDuration, formatPlace, formatShare } from '../../logic/format';
+import { counted, formatPlace, formatShare } from '../../logic/format';
 import { useAtom } from '../../state/store';
 import css from './recording.module.css';
 
@@ -30,12 +31,12 @@ export function BoxCard({ graph, node }: { readonly graph: FlameLevels; readonly
       <dl>
         <dt>total</dt>
         <dd>
-          {formatDuration(total)} · {formatShare(ratio(total, flame.weightNanos))}
+          {valueInWords(flame, total)} · {formatShare(ratio(total, flame.weightNanos))}
           {samples !== null && ` · ${counted(samples, 'sample')}`}
         </dd>
         <dt>self</dt>
         <dd>
-          {formatDuration(self)} · {formatShare(ratio(self, flame.weightNanos))}
+          {valueInWords(flame, self)} · {formatShare(ratio(self, flame.weightNanos))}
         </dd>
         {states !== '' && (
           <>
@@ -51,12 +52,13 @@ export function BoxCard({ graph, node }: { readonly graph: FlameLevels; readonly
 /** The boxes on the screen as buttons over the canvas, for the keyboard, screen readers and tests. */
 export function BoxesMirror({
   engine,
-  selectedFrame,
+  selected,
   tabNode,
   onActivate,
 }: {
   readonly engine: FlameEngine;
-  readonly selectedFrame: number;
+  /** Functions whose boxes are highlighted. */
+  readonly selected: ReadonlySet<number>;
   readonly tabNode: NodeIndex;
   readonly onActivate: (node: NodeIndex) => void;
 }) {
@@ -78,7 +80,7 @@ export function BoxesMirror({
             aria-label={boxInWords(graph, box.node)}
             {...(graph.boxes.folded.has(box.node)
               ? { 'aria-expanded': false }
-              : { 'aria-pressed': selectedFrame >= 0 && at(graph.flame.nodes.frame, box.node) === selectedFrame })}
+              : { 'aria-pressed': selected.has(at(graph.flame.nodes.frame, box.node)) })}
             onFocus={() => focus(box.node)}
             onBlur={() => focus(null)}
             // The container handles mouse clicks; this click comes from the keyboard or a screen reader.

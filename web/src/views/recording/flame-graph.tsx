@@ -1,9 +1,9 @@
 import { type KeyboardEvent, type MouseEvent, type PointerEvent, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
-import type { Flame } from '../../api/types.gen';
 import type { NodeIndex } from '../../base/brand';
 import { at } from '../../base/column';
 import { ratio } from '../../base/math';
 import { createFlameEngine } from '../../canvas/flame-engine';
+import type { DrawnFlame } from '../../logic/drawn-flame';
 import { callerBox, type FlameStep, LEVEL_HEIGHT, levelsOf, neighbour, titleOfBox } from '../../logic/flame-graph';
 import { boxesOf, type Unfolded } from '../../logic/foreign-runs';
 import { shortName } from '../../logic/function-name';
@@ -20,22 +20,35 @@ import css from './recording.module.css';
 /** Width of the scroll bar, if there is one. */
 const SCROLL_WIDTH = 12;
 
+const NOTHING_FOUND: ReadonlySet<number> = new Set();
+
 const STEPS: Readonly<Record<string, FlameStep>> = { ArrowUp: 'up', ArrowDown: 'down', ArrowLeft: 'left', ArrowRight: 'right' };
 
-/** A flame graph, callers on top. A click selects a function or unfolds a run of foreign frames, a double click zooms into a box. */
+/** What a click on a box does; with Shift, or as a double click, the other. */
+export type FlameClick = 'select' | 'zoom';
+
+/**
+ * A flame graph, callers on top. A click selects a function or unfolds a run of foreign frames, a double click zooms into a box; where a click zooms,
+ * Shift and a click select.
+ */
 export function FlameGraph({
   flame,
   selectedHandle,
+  found = NOTHING_FOUND,
   zoomedNode,
+  click = 'select',
   unfolded,
   onSelect,
   onZoom,
   onToggleRun,
   onFoldForeign,
 }: {
-  readonly flame: Flame;
+  readonly flame: DrawnFlame;
   readonly selectedHandle: string | null;
+  /** Functions that were searched for: highlighted, too. */
+  readonly found?: ReadonlySet<number>;
   readonly zoomedNode: number;
+  readonly click?: FlameClick;
   readonly unfolded: Unfolded;
   readonly onSelect: (handle: string | null) => void;
   readonly onZoom: (node: number) => void;
@@ -57,7 +70,10 @@ export function FlameGraph({
   const { pointer } = engine;
   const { graph, height, topMax } = useAtom(engine.layout, (layout) => layout);
   const zoomed = at(graph.boxes.boxOf, zoomedOrRoot) as NodeIndex;
-  const selectedFrame = useMemo(() => flame.frames.findIndex((frame) => frame.handle === selectedHandle), [flame, selectedHandle]);
+  const selected = useMemo(() => {
+    const frame = flame.frames.findIndex(({ handle }) => handle === selectedHandle);
+    return frame < 0 ? found : new Set([...found, frame]);
+  }, [flame, selectedHandle, found]);
   const [tabNode, setTabNode] = useState<NodeIndex>(0 as NodeIndex);
   const hover = useMemo(createHover, []);
   const palette = usePalette(host, engine.redraw);
@@ -66,7 +82,7 @@ export function FlameGraph({
     if (boxesCanvas.current === null || pointerCanvas.current === null) return undefined;
     return engine.mount(boxesCanvas.current, pointerCanvas.current, palette);
   }, [engine, palette]);
-  useEffect(() => engine.highlight(selectedFrame), [engine, selectedFrame]);
+  useEffect(() => engine.highlight(selected), [engine, selected]);
   useEffect(() => engine.zoomTo(zoomed), [engine, zoomed]);
 
   // React adds wheel listeners as passive, which would let the panel scroll too.
@@ -84,7 +100,7 @@ export function FlameGraph({
     return () => element.removeEventListener('wheel', onWheel);
   }, [engine, topMax, hover]);
 
-  const activate = (node: NodeIndex): void => {
+  const select = (node: NodeIndex): void => {
     if (graph.boxes.folded.has(node)) {
       onToggleRun(node);
       return;
@@ -92,6 +108,9 @@ export function FlameGraph({
     const handle = flame.frames[at(flame.nodes.frame, node)]?.handle ?? null;
     onSelect(handle === selectedHandle ? null : handle);
   };
+  const zoom = (node: NodeIndex): void => onZoom(node === zoomed ? Math.max(0, callerBox(graph, node)) : node);
+  const activate = click === 'zoom' ? zoom : select;
+  const activateOther = click === 'zoom' ? select : zoom;
   const nodeAt = (event: { readonly clientX: number; readonly clientY: number }): NodeIndex | null => {
     const bounds = host.current?.getBoundingClientRect();
     return bounds === undefined ? null : engine.hit(event.clientX - bounds.left, event.clientY - bounds.top);
@@ -108,11 +127,11 @@ export function FlameGraph({
   const onClick = (event: MouseEvent): void => {
     const node = nodeAt(event);
     // The second click of a double click would undo the first.
-    if (node !== null && event.detail === 1) activate(node);
+    if (node !== null && event.detail === 1) (event.shiftKey ? activateOther : activate)(node);
   };
   const onDoubleClick = (event: MouseEvent): void => {
     const node = nodeAt(event);
-    if (node !== null) onZoom(node === zoomed ? Math.max(0, callerBox(graph, node)) : node);
+    if (node !== null && click === 'select') zoom(node);
   };
 
   const focusNode = (node: NodeIndex): void => {
@@ -131,7 +150,7 @@ export function FlameGraph({
     if (focused === null || event.ctrlKey || event.metaKey || event.altKey) return;
     const step = STEPS[event.key];
     if (step !== undefined) focusNode(neighbour(graph, focused, step));
-    else if (event.key === 'Enter' && event.shiftKey) onZoom(focused);
+    else if (event.key === 'Enter' && event.shiftKey) activateOther(focused);
     else if (event.key.toLowerCase() === 'c') toggleRunAt(focused);
     else if (event.key === 'Backspace') onZoom(Math.max(0, callerBox(graph, zoomed)));
     else return;
@@ -173,7 +192,7 @@ export function FlameGraph({
         <div className={css.flameInner} style={{ right: topMax > 0 ? SCROLL_WIDTH : 0 }}>
           <canvas ref={boxesCanvas} aria-hidden="true" />
           <canvas ref={pointerCanvas} aria-hidden="true" />
-          <BoxesMirror engine={engine} selectedFrame={selectedFrame} tabNode={tabNode} onActivate={activate} />
+          <BoxesMirror engine={engine} selected={selected} tabNode={tabNode} onActivate={activate} />
         </div>
         <ScrollThumb target={scrollable} top={0} />
       </div>

@@ -1,13 +1,13 @@
 import { useMemo } from 'react';
-import type { Flame } from '../../api/types.gen';
 import { hueOf } from '../../canvas/palette';
+import type { DrawnFlame } from '../../logic/drawn-flame';
 import { originShares, showsStates, stateShares } from '../../logic/flame-legend';
 import { formatDuration, formatShare } from '../../logic/format';
 import parts from '../parts/parts.module.css';
 import css from './recording.module.css';
 
 /** The colours of the graph: by origin of the code, with the share of the time in it and of its own; where there are waits, by state. */
-export function FlameLegend({ flame }: { readonly flame: Flame }) {
+export function FlameLegend({ flame }: { readonly flame: DrawnFlame }) {
   const origins = useMemo(() => (showsStates(flame) ? [] : originShares(flame)), [flame]);
   if (showsStates(flame)) {
     return (
