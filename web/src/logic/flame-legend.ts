@@ -61,7 +61,7 @@ export function originShares(flame: DrawnFlame, cratesMax = 6): readonly OriginS
   };
   const originOf = flame.frames.map((frame) => {
     const { name, kind } = originOfPlaced(frame);
-    return numberOf({ name: kind === 'crate' ? name : GREYS[kind], kind });
+    return numberOf({ name: kind === 'crate' || (kind === 'unknown' && name !== '') ? name : GREYS[kind], kind });
   });
   const [byTotal = new Float64Array(0)] = originTimes(flame, originOf, keys.length);
   const crates = keys.map((_, number) => number).filter((number) => keys[number]?.kind === 'crate');

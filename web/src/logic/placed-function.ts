@@ -11,6 +11,8 @@ export interface PlacedFunction {
   readonly runtime?: string | null;
   /** Whose code it is, if that is known. */
   readonly whose?: string;
+  /** Origin and shorter names that are known already: profiles of a server have no files. */
+  readonly known?: { readonly origin: Origin; readonly names: readonly string[] };
 }
 
 /** Code of a language, the interpreter's own C functions included, whose names are plain. */
@@ -28,7 +30,8 @@ export function fileName(path: string): string {
 }
 
 /** The origin: the kernel, the file of a script, or else the origin in the name; native code of a language is its runtime. */
-export function originOfPlaced({ function: name, file, runtime, whose = '' }: PlacedFunction): Origin {
+export function originOfPlaced({ function: name, file, runtime, whose = '', known }: PlacedFunction): Origin {
+  if (known !== undefined) return known.origin;
   if (runtime === 'kernel') return { name: 'kernel', kind: 'crate' };
   if (!SCRIPT.test(file)) {
     const origin = originOf(name);
@@ -38,7 +41,8 @@ export function originOfPlaced({ function: name, file, runtime, whose = '' }: Pl
 }
 
 /** The name from long to short; a script's starts with its place: `work (app.py:12)`, `work`; the kernel's have a mark: `[k] ksys_read`. */
-export function shorterNamesOfPlaced({ function: name, file, line, runtime }: PlacedFunction): readonly string[] {
+export function shorterNamesOfPlaced({ function: name, file, line, runtime, known }: PlacedFunction): readonly string[] {
+  if (known !== undefined) return known.names;
   if (runtime === 'kernel') return [`[k] ${name}`];
   if (!SCRIPT.test(file)) return shorterNames(name);
   const place = line > 0 ? `${fileName(file)}:${line}` : fileName(file);

@@ -22,9 +22,9 @@ export function FlameLegend({ flame }: { readonly flame: DrawnFlame }) {
     );
   }
   return (
-    <ul className={css.origins} aria-label="Time by origin of the code, with what it called">
+    <ul className={css.origins} aria-label="Origin of the code, with what it called">
       {origins.map(({ name, kind, total, self }) => (
-        <li key={`${kind} ${name}`} title={`${formatShare(total)} of the time in it and in what it called, ${formatShare(self)} in itself`}>
+        <li key={`${kind} ${name}`} title={`${formatShare(total)} in it and in what it called, ${formatShare(self)} in itself`}>
           <svg width="11" height="11" aria-hidden="true">
             <rect width="11" height="11" fill={kind === 'crate' ? `var(--tint-${hueOf(name)})` : 'var(--neutral-tint)'} />
           </svg>
