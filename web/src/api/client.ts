@@ -8,6 +8,9 @@ import {
   decodeLanes,
   decodeLink,
   decodePoles,
+  decodeProfile,
+  decodeProfileDiff,
+  decodeProfileTypes,
   decodeRecordings,
   decodeServer,
   decodeServiceMap,
@@ -30,6 +33,9 @@ import type {
   Lanes,
   Link,
   Poles,
+  Profile,
+  ProfileDiff,
+  ProfileTypes,
   Recordings,
   Server,
   ServiceMap,
@@ -113,6 +119,12 @@ export const api = {
     get(`/longpole/v1/services/map?${new URLSearchParams(range)}`, decodeServiceMap, signal),
   traces: (search: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Traces> =>
     get(`/longpole/v1/traces?${new URLSearchParams(search)}`, decodeTraces, signal),
+  profileTypes: (range: Readonly<Record<string, string>>, signal: AbortSignal): Promise<ProfileTypes> =>
+    get(`/longpole/v1/profiles/types?${new URLSearchParams(range)}`, decodeProfileTypes, signal),
+  profile: (parameters: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Profile> =>
+    get(`/longpole/v1/profiles?${new URLSearchParams(parameters)}`, decodeProfile, signal),
+  profileDiff: (parameters: Readonly<Record<string, string>>, signal: AbortSignal): Promise<ProfileDiff> =>
+    get(`/longpole/v1/profiles/diff?${new URLSearchParams(parameters)}`, decodeProfileDiff, signal),
   /** The recordings with spans of a trace: they have its code. */
   recordingsOfTrace: (trace: string, signal: AbortSignal): Promise<Recordings> =>
     get(`/longpole/v1/traces/${trace}/recordings`, decodeRecordings, signal),

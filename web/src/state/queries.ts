@@ -5,6 +5,7 @@ import { ApiError } from '../api/error';
 import type { FlameTime } from '../api/types.gen';
 import type { Micros } from '../base/brand';
 import type { Excerpt } from '../logic/excerpt';
+import { type Asked, diffRequestOf, type ProfilesSearch, profileRequestOf, typesRequestOf } from '../logic/profiles-search';
 import { mapRequestOf, type Range } from '../logic/service-map';
 import { listingOf, mergedListing, type TraceListing } from '../logic/trace-listing';
 import type { TimeRange } from '../logic/waterfall';
@@ -75,6 +76,35 @@ export const serviceMapQuery = (range: Range) =>
     queryFn: ({ signal }) => api.serviceMap(mapRequestOf(range, (Date.now() * 1000) as Micros), signal),
     staleTime: MAP_FRESH_MILLIS,
     refetchInterval: ({ state: { data } }) => (data?.traces === 0 ? RETRY_MILLIS : false),
+  });
+
+const nowMicros = (): Micros => (Date.now() * 1000) as Micros;
+
+/** Services and types come with time. */
+export const profileTypesQuery = ({ start, end, since }: ProfilesSearch) => {
+  const range = start === undefined || end === undefined ? { ...(since === undefined ? {} : { since }) } : { start, end };
+  return queryOptions({
+    queryKey: ['profile types', range],
+    queryFn: ({ signal }) => api.profileTypes(typesRequestOf(range, nowMicros()), signal),
+    placeholderData: (previous) => previous,
+    staleTime: MAP_FRESH_MILLIS,
+    refetchInterval: ({ state: { data } }) => (data === undefined || data.types.length === 0 ? RETRY_MILLIS : MAP_FRESH_MILLIS),
+  });
+};
+
+export const profileQuery = (asked: Asked) =>
+  queryOptions({
+    queryKey: ['profile', asked.query, asked.range],
+    queryFn: ({ signal }) => api.profile(profileRequestOf(asked, nowMicros()), signal),
+    staleTime: MAP_FRESH_MILLIS,
+    refetchInterval: ({ state: { data } }) => (data?.total === 0 ? RETRY_MILLIS : false),
+  });
+
+export const profileDiffQuery = (asked: Asked) =>
+  queryOptions({
+    queryKey: ['profile diff', asked],
+    queryFn: ({ signal }) => api.profileDiff(diffRequestOf(asked, nowMicros()), signal),
+    staleTime: MAP_FRESH_MILLIS,
   });
 
 export const recordingsQuery = () =>

@@ -3,6 +3,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { createRootRoute, createRoute, createRouter, Outlet, RouterProvider, useRouterState } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 import { ApiError } from '../api/error';
+import { readProfilesSearch } from '../logic/profiles-search';
 import { readServicesSearch } from '../logic/service-map';
 import { readTracesSearch } from '../logic/traces-search';
 import { readCompareSearch, readListSearch, readRecordingSearch } from '../state/url';
@@ -12,6 +13,7 @@ import { FileDrop } from './parts/open-file';
 import { Palette } from './parts/palette';
 import css from './parts/parts.module.css';
 import { Topbar } from './parts/topbar';
+import { ProfilesPage } from './profiles/profiles-page';
 import { RecordingPage } from './recording/recording-page';
 import { RecordingsPage } from './recordings/recordings-page';
 import { SearchPage } from './search/search-page';
@@ -45,7 +47,7 @@ function ServerGone() {
 
 function Shell() {
   // The pages of `longpole serve` report in their own place that it is gone.
-  const isOfServer = useRouterState({ select: ({ location }) => ['/search', '/services'].includes(location.pathname) });
+  const isOfServer = useRouterState({ select: ({ location }) => ['/search', '/services', '/profiles'].includes(location.pathname) });
   return (
     <Tooltip.Provider>
       <Outlet />
@@ -116,7 +118,13 @@ const services = createRoute({
   validateSearch: readServicesSearch,
   component: ServicesPage,
 });
-const router = createRouter({ routeTree: root.addChildren([list, listOfServer, recording, compare, search, services]) });
+const profiles = createRoute({
+  getParentRoute: () => root,
+  path: '/profiles',
+  validateSearch: readProfilesSearch,
+  component: ProfilesPage,
+});
+const router = createRouter({ routeTree: root.addChildren([list, listOfServer, recording, compare, search, services, profiles]) });
 
 declare module '@tanstack/react-router' {
   interface Register {

@@ -60,6 +60,15 @@ const KEYS: readonly { readonly title: string; readonly keys: readonly (readonly
     ],
   },
   {
+    title: 'Flame graph of profiles',
+    keys: [
+      [['click', 'Enter'], 'zoom into the box, or out again'],
+      [['Shift', 'click'], 'select the function'],
+      [['/'], 'find functions'],
+      [['Esc'], 'whole graph, then deselect the function'],
+    ],
+  },
+  {
     title: 'Everywhere',
     keys: [
       [['Esc'], 'deselect the function, then the range and thread, then the span'],
@@ -72,6 +81,7 @@ const KEYS: readonly { readonly title: string; readonly keys: readonly (readonly
       [['G', 'C'], 'compare two recordings'],
       [['G', 'S'], 'go to the traces, on the page of a server'],
       [['G', 'M'], 'go to the map of services, on the page of a server'],
+      [['G', 'F'], 'go to the profiles, on the page of a server'],
       [['T'], 'next theme'],
       [['?'], 'this list'],
     ],

@@ -57,6 +57,7 @@ function Lists() {
     <nav className={css.lists} aria-label="Lists">
       <Link to="/search">Traces</Link>
       <Link to="/services">Services</Link>
+      <Link to="/profiles">Profiles</Link>
       <Link
         to="/recordings"
         activeOptions={{ exact: true, includeSearch: false }}
@@ -72,7 +73,12 @@ function Lists() {
 function useWays(isServer: boolean): void {
   const router = useRouter();
   const source = useMemo(() => {
-    const way = (id: string, title: string, keys: string, to: '/' | '/recordings' | '/search' | '/services' | '/compare'): Command => ({
+    const way = (
+      id: string,
+      title: string,
+      keys: string,
+      to: '/' | '/recordings' | '/search' | '/services' | '/profiles' | '/compare',
+    ): Command => ({
       id: `go ${id}`,
       title,
       kind: 'action',
@@ -82,7 +88,13 @@ function useWays(isServer: boolean): void {
     return commandList([
       way('recordings', 'Go to the recordings', 'G R', isServer ? '/recordings' : '/'),
       way('compare', 'Compare two recordings', 'G C', '/compare'),
-      ...(isServer ? [way('search', 'Go to the traces', 'G S', '/search'), way('services', 'Go to the services', 'G M', '/services')] : []),
+      ...(isServer
+        ? [
+            way('search', 'Go to the traces', 'G S', '/search'),
+            way('services', 'Go to the services', 'G M', '/services'),
+            way('profiles', 'Go to the profiles', 'G F', '/profiles'),
+          ]
+        : []),
     ]);
   }, [router, isServer]);
   useCommands(source);

@@ -1,0 +1,302 @@
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { type ReactNode, useCallback, useEffect } from 'react';
+import { ApiError } from '../../api/error';
+import type { Profile, ProfileDiff, ProfileType } from '../../api/types.gen';
+import { diffSentence, labelOfType, matcherOf, profileSentence } from '../../logic/profile-words';
+import {
+  type Asked,
+  askedOf,
+  type Chosen,
+  chosenOf,
+  commandOf,
+  earlierInWords,
+  type ProfilesSearch,
+  SINCE_LONGEST,
+  sinceInWords,
+  timeInWords,
+} from '../../logic/profiles-search';
+import { profileDiffQuery, profileQuery, profileTypesQuery } from '../../state/queries';
+import { isTyping } from '../parts/keyboard';
+import list from '../parts/list.module.css';
+import { Command, Failure, Skeleton } from '../parts/notice';
+import { Topbar } from '../parts/topbar';
+import { Gone, isGone } from '../search/server-states';
+import { type Change, Filters, Times } from './filters';
+import { FirstProfile } from './first-profile';
+import { FlameSection } from './flame-section';
+import css from './profiles.module.css';
+import { ChangesTable, FunctionsTable } from './tables';
+
+const route = getRouteApi('/profiles');
+
+/** The time of an address in words, in the reader's time zone. */
+const timeOf = (search: ProfilesSearch): string => timeInWords(search, new Date((search.end ?? 0) / 1000).getTimezoneOffset());
+
+/** What the profiles are compared with, in words: `1 day earlier`, `version="7"`. */
+const otherOf = ({ before, beforeLabels = '' }: ProfilesSearch): string => (before === undefined ? beforeLabels : earlierInWords(before));
+
+/** How much a service used, and most of it where. */
+function Answer({ profile, service, search }: { readonly profile: Profile; readonly service: string; readonly search: ProfilesSearch }) {
+  const { what, share, function: name } = profileSentence(profile, service);
+  return (
+    <p className={css.answer}>
+      <strong>{what}</strong> {timeOf(search)}
+      {search.labels !== undefined && (
+        <>
+          {' '}
+          where <code>{search.labels}</code>
+        </>
+      )}
+      {share !== null && (
+        <>
+          ; <strong>{share}</strong> of it in <code>{name}</code>
+        </>
+      )}
+      .
+    </p>
+  );
+}
+
+/** How much more or less than before, and which function changed most. */
+function ComparedAnswer({
+  diff,
+  service,
+  search,
+}: {
+  readonly diff: ProfileDiff;
+  readonly service: string;
+  readonly search: ProfilesSearch;
+}) {
+  const { what, than, largest } = diffSentence(diff, service);
+  const other = otherOf(search);
+  return (
+    <p className={css.answer}>
+      <strong>{what}</strong> {timeOf(search)}
+      {search.beforeLabels !== undefined && search.labels !== undefined && (
+        <>
+          {' '}
+          where <code>{search.labels}</code>
+        </>
+      )}
+      {than === null ? `; there is nothing ${diff.before.total > 0 ? 'of it now' : 'to compare it with'}: ` : `, ${than} `}
+      {search.beforeLabels === undefined ? other : <code>{other}</code>}
+      {largest !== null && (
+        <>
+          . Most changed: <code>{largest.function}</code>, from {largest.from} to {largest.to} of it (
+          <strong>{largest.points} points</strong>)
+        </>
+      )}
+      {than !== null && largest === null && '. Every function has the same part of it'}.
+    </p>
+  );
+}
+
+/** There are profiles, but none of these. */
+function Nothing({ what, service, search }: { readonly what: string; readonly service: string; readonly search: ProfilesSearch }) {
+  const { start: _start, end: _end, ...rest } = search;
+  const { labels: _labels, ...withoutLabels } = search;
+  const isRange = search.start !== undefined;
+  return (
+    <div className={css.empty} role="status">
+      <h2>
+        No {what} of {service} {timeOf(search)}
+        {search.labels !== undefined && (
+          <>
+            {' '}
+            where <code>{search.labels}</code>
+          </>
+        )}
+      </h2>
+      {search.labels !== undefined && (
+        <p>
+          Show it{' '}
+          <Link to="/profiles" search={withoutLabels}>
+            with any labels
+          </Link>
+          .
+        </p>
+      )}
+      {(isRange || search.since !== SINCE_LONGEST) && (
+        <p>
+          Choose another time, such as the{' '}
+          <Link to="/profiles" search={{ ...rest, since: SINCE_LONGEST }}>
+            {sinceInWords(SINCE_LONGEST)}
+          </Link>
+          , or another service or type above.
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** Why there is no answer: what the server says about a request that it cannot read stands without the rest. */
+function Refusal({ error, retry }: { readonly error: Error; readonly retry: () => void }) {
+  if (error instanceof ApiError && error.code === 'bad_request') {
+    return (
+      <div className={css.empty} role="alert">
+        <h2>The server cannot read these labels</h2>
+        <p className={css.words}>{error.message}</p>
+      </div>
+    );
+  }
+  return <Failure error={error} retry={retry} />;
+}
+
+const Boxed = ({ children }: { readonly children: ReactNode }) => <div className={list.list}>{children}</div>;
+
+/** Sum, comparison and tables of a choice that can be asked. */
+function Results(props: {
+  readonly chosen: Chosen;
+  readonly types: readonly ProfileType[];
+  readonly asked: Asked;
+  readonly search: ProfilesSearch;
+  readonly change: Change;
+  readonly step: Change;
+}) {
+  const { chosen, types, asked, search, change, step } = props;
+  const isCompared = asked.before !== null;
+  const sum = useQuery(profileQuery(asked));
+  const comparison = useQuery({ ...profileDiffQuery(asked), enabled: isCompared });
+  const profile = sum.data;
+  const diff = isCompared ? comparison.data : undefined;
+  const error = sum.error ?? (isCompared ? comparison.error : null);
+  const isServerGone = [sum.error, sum.failureReason, comparison.error, comparison.failureReason].some(isGone);
+  const retry = (): void => {
+    void sum.refetch();
+    if (isCompared) void comparison.refetch();
+  };
+  const type = types.find(({ profileType }) => profileType === chosen.type);
+  const what = type === undefined ? chosen.type : labelOfType(type, types);
+  const selecting = {
+    selected: search.function ?? null,
+    select: (name: string | null) => change({ function: name ?? undefined }),
+    matches: matcherOf(search.find ?? ''),
+  };
+  const isReady = profile !== undefined && (!isCompared || diff !== undefined);
+  const isNothing = isReady && profile.total === 0 && (diff?.before.total ?? 0) === 0;
+  const command = commandOf(asked, window.location.origin);
+  if (!isReady) {
+    if (isServerGone) return <Gone isTrying={false} retry={retry} />;
+    return (
+      <Boxed>{error === null ? <Skeleton lines={10} label="Adding up the profiles" /> : <Refusal error={error} retry={retry} />}</Boxed>
+    );
+  }
+  if (isNothing) {
+    return (
+      <Boxed>
+        <Nothing what={what} service={chosen.service} search={search} />
+      </Boxed>
+    );
+  }
+  return (
+    <>
+      {isServerGone && <Gone isTrying={false} retry={retry} />}
+      {diff === undefined ? (
+        <Answer profile={profile} service={chosen.service} search={search} />
+      ) : (
+        <ComparedAnswer diff={diff} service={chosen.service} search={search} />
+      )}
+      {profile.total > 0 && (
+        <FlameSection profile={profile} title={`${chosen.service}: ${what}`} search={search} change={change} step={step} />
+      )}
+      {diff === undefined ? (
+        <FunctionsTable
+          profile={profile}
+          sort={search.sort ?? 'own'}
+          order={(sort) => change({ sort: sort === 'total' ? sort : undefined })}
+          {...selecting}
+        />
+      ) : (
+        <ChangesTable
+          diff={diff}
+          names={[search.before === undefined ? 'With the others' : 'Before', search.before === undefined ? 'With these' : 'Now']}
+          {...selecting}
+        />
+      )}
+      {command !== null && (
+        <p className={css.terminal}>
+          In the terminal: <Command text={command} />
+        </p>
+      )}
+    </>
+  );
+}
+
+/** What services compute: their profiles, added up. */
+export function ProfilesPage() {
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const answer = useQuery(profileTypesQuery(search));
+  const types = answer.data?.types;
+  const chosen = types === undefined ? null : chosenOf(types, search);
+  useEffect(() => {
+    document.title = search.service === undefined ? 'longpole: profiles' : `longpole: profiles of ${search.service}`;
+  }, [search.service]);
+
+  const go = useCallback(
+    (part: Parameters<Change>[0], replace: boolean): void => {
+      const next = (before: ProfilesSearch): ProfilesSearch =>
+        Object.fromEntries(Object.entries({ ...before, ...part }).filter(([, value]) => value !== undefined));
+      void navigate({ search: next, replace, resetScroll: false });
+    },
+    [navigate],
+  );
+  const change = useCallback<Change>((part) => go(part, true), [go]);
+  const step = useCallback<Change>((part) => go(part, false), [go]);
+
+  // A link shows the same service tomorrow, also if another one has come in front of it.
+  const { service, type } = chosen ?? {};
+  const isWhole = search.service !== undefined && search.type !== undefined;
+  useEffect(() => {
+    if (!isWhole && service !== undefined && type !== undefined) change({ service, type });
+  }, [isWhole, service, type, change]);
+
+  const { zoom, function: selected } = search;
+  useEffect(() => {
+    if (zoom === undefined && selected === undefined) return undefined;
+    const onKey = (event: KeyboardEvent): void => {
+      if (event.key !== 'Escape' || isTyping(event)) return;
+      if (zoom !== undefined) step({ zoom: undefined });
+      else change({ function: undefined });
+    };
+    window.addEventListener('keydown', onKey);
+    return () => window.removeEventListener('keydown', onKey);
+  }, [zoom, selected, change, step]);
+
+  const isNew = types?.length === 0;
+  const isServerGone = [answer.error, answer.failureReason].some(isGone);
+  const question = chosen === null ? null : askedOf(search, chosen);
+  return (
+    <div className={list.page}>
+      <Topbar />
+      <main className={`${list.main} ${css.main}`}>
+        <div className={css.top}>
+          <h1>Profiles</h1>
+          {!isNew && <Times search={search} change={change} />}
+        </div>
+        {isServerGone && types === undefined && <Gone isTrying={false} retry={() => answer.refetch()} />}
+        {types !== undefined && chosen !== null && question !== null && (
+          <Filters
+            types={types}
+            chosen={chosen}
+            search={search}
+            wrong={question.wrong}
+            wrongBefore={question.wrongBefore}
+            change={change}
+          />
+        )}
+        {types !== undefined && chosen !== null && question !== null && question.wrong === null && question.wrongBefore === null && (
+          <Results chosen={chosen} types={types} asked={question.asked} search={search} change={change} step={step} />
+        )}
+        <div className={list.list}>
+          {isNew && <FirstProfile />}
+          {answer.error !== null && types === undefined && !isGone(answer.error) && (
+            <Failure error={answer.error} retry={() => answer.refetch()} />
+          )}
+          {answer.error === null && types === undefined && <Skeleton lines={8} label="Loading the services with profiles" />}
+        </div>
+      </main>
+    </div>
+  );
+}
