@@ -1,9 +1,11 @@
 //! Story: after the run, a person opens the page, selects the first pole, reads its hot function, clicks it and sees its spans, and reads
 //! of another pole for which lock it waits and in which function, and which threads were busy in a part of the run; folds what is not the
 //! program's own code, and looks at one service alone; one who deploys with Pulumi reads there whether it is the cloud, and
-//! which resource; one who is new to a shop reads on the page of its server who calls whom, and finds the one slow checkout.
+//! which resource; one who is new to a shop reads on the page of its server who calls whom, and finds the one slow checkout, and which function
+//! of a service uses its CPU time, and since when.
 //! Guarantees: all of that works in a real browser, without a request to anywhere else and without an error on the console; page and
-//! terminal split a deployment's time in the same words; the map of services has the numbers of the spans that were sent; without the address that `open` printed the page answers nothing.
+//! terminal split a deployment's time in the same words; the map of services has the numbers of the spans that were sent, and the page of profiles those of
+//! the stacks; without the address that `open` printed the page answers nothing.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -182,6 +184,21 @@ fn a_map_of_services_in_a_real_browser() {
     let at = |port: &str| format!("http://127.0.0.1:{}", served.port(port));
     let map: Value = serde_json::from_str(&told_at("see-who-calls-whom", &at("page"), &[&at("otlp-http")], &sandbox, &chromium)).unwrap();
     assert_eq!((&map["traces"], map["services"].as_array().unwrap().len()), (&Value::from(60), 8), "{map}");
+    served.stop();
+}
+
+#[test]
+fn what_a_service_computes_in_a_real_browser() {
+    let Some(chromium) = chromium("what a service computes in a real browser") else { return };
+    let sandbox = Sandbox::new();
+    std::fs::create_dir_all(sandbox.path("pictures")).unwrap();
+    let served = Served::start(&sandbox.path("store"));
+    let at = |port: &str| format!("http://127.0.0.1:{}", served.port(port));
+    let told = told_at("see-what-a-service-computes", &at("page"), &[&at("pyroscope")], &sandbox, &chromium);
+    let read: Value = serde_json::from_str(&told).unwrap_or_else(|error| panic!("{error}: {told}"));
+    assert_eq!(read["answer"], "cart used 3.96s of CPU time in the last hour; 58% of it in main.parseRules.", "{read}");
+    // The page says where profiles go.
+    assert_eq!(served.jaeger("/api/server")["pyroscope_port"], Value::from(served.port("pyroscope")));
     served.stop();
 }
 
