@@ -109,6 +109,11 @@ async function compare(page, shoot) {
   expect(/^main\.parseRules\s+\+28\.1 \+1\.70s\s+30% 600\.0ms\s+58% 2\.30s/.test(first), `the first change is "${first}"`);
   await shoot('profiles-before');
 
+  // A time without profiles compares with nothing.
+  await page.getByRole('combobox', { name: 'Compare with' }).selectOption('1d');
+  await sentence(page, /in the last hour; there is nothing 1 day earlier to compare with\./);
+  await page.getByRole('region', { name: 'Functions' }).waitFor();
+
   await page.getByLabel('Labels', { exact: true }).fill('version="8"');
   await page.getByLabel('Labels', { exact: true }).press('Enter');
   await page.getByRole('combobox', { name: 'Compare with' }).selectOption('labels');

@@ -17,7 +17,12 @@ const STACKS = 'main;parse 2300\nmain;price 1660';
 
 describe('the sentence', () => {
   it('says how much a service used, and most of it in which function', () => {
-    expect(profileSentence(profileOf(STACKS), 'cart')).toEqual({ what: 'cart used 3.96s of CPU time', share: '58%', function: 'parse' });
+    expect(profileSentence(profileOf(STACKS), 'cart')).toEqual({
+      what: 'cart used 3.96s of CPU time',
+      share: '58%',
+      of: 'it',
+      function: 'parse',
+    });
     expect(profileSentence(profileOf(STACKS, ['memory:alloc_space', 'bytes']), 'cart').what).toBe('cart allocated 4.0kB');
     expect(profileSentence(profileOf(STACKS, ['mutex:contentions', 'count']), 'cart').what).toBe('cart waited 3,960 times for locks');
   });
@@ -31,6 +36,7 @@ describe('the sentence', () => {
     expect(profileSentence(profileOf('', ['gpu:kernel', 'warps']), 'cart')).toEqual({
       what: 'cart has 0 of gpu kernel',
       share: null,
+      of: 'them',
       function: '',
     });
   });
@@ -53,6 +59,8 @@ describe('the sentence of a comparison', () => {
     expect(diffSentence(diffOf([2e9, 3.96e9], [0.6e9, 2.3e9]), 'cart')).toEqual({
       what: 'cart used 3.96s of CPU time',
       than: '98% more than',
+      before: '2.00s',
+      of: 'it',
       largest: { function: 'parse', from: '30%', to: '58%', points: '+28.1' },
     });
     expect(diffSentence(diffOf([4e9, 2e9], [2e9, 0.5e9]), 'cart')).toMatchObject({ than: '50% less than', largest: { points: '−25.0' } });
@@ -62,7 +70,8 @@ describe('the sentence of a comparison', () => {
   });
 
   it('compares nothing with nothing', () => {
-    expect(diffSentence(diffOf([0, 2e9], [0, 1e9]), 'cart')).toMatchObject({ than: null, largest: null });
+    expect(diffSentence(diffOf([0, 2e9], [0, 1e9]), 'cart')).toMatchObject({ than: null, before: null, largest: null });
+    expect(diffSentence(diffOf([2e9, 0], [1e9, 0]), 'cart')).toMatchObject({ than: null, before: '2.00s', largest: null });
   });
 });
 

@@ -62,12 +62,17 @@ export function labelOfType(type: ProfileType, all: readonly ProfileType[]): str
 /** What the name of a query says of its type. */
 const typeOfQuery = (query: string): string => query.slice(0, Math.max(0, query.indexOf('{')));
 
+/** What has a unit of time or bytes is one thing. */
+const pronounOf = (unit: string): string => (unit === 'nanoseconds' || unit === 'bytes' ? 'it' : 'them');
+
 /** The answer in parts, so that the page can mark the value and the function. */
 export interface ProfileSentence {
   /** `cart used 3.96s of CPU time`, and for states `on average`. */
   readonly what: string;
   /** `58%`, of the function that has most itself; `null` if there is none. */
   readonly share: string | null;
+  /** `it`, or `them` for what is counted. */
+  readonly of: string;
   readonly function: string;
 }
 
@@ -79,6 +84,7 @@ export function profileSentence(profile: Profile, service: string): ProfileSente
   return {
     what: `${service} ${what}${isState ? ' on average' : ''}`,
     share: first === undefined || first.own <= 0 ? null : formatShare(ratio(first.own, total)),
+    of: pronounOf(unit),
     function: first?.function ?? '',
   };
 }
@@ -110,6 +116,9 @@ export interface DiffSentence {
   readonly what: string;
   /** `12% more than`; `null` if one of the sides has nothing. */
   readonly than: string | null;
+  /** How much it was before; `null` if nothing. */
+  readonly before: string | null;
+  readonly of: string;
   /** The function whose part changed most; `null` if none did. */
   readonly largest: { readonly function: string; readonly from: string; readonly to: string; readonly points: string } | null;
 }
@@ -124,6 +133,8 @@ export function diffSentence(diff: ProfileDiff, service: string): DiffSentence {
   return {
     what: `${service} ${what}${isState ? ' on average' : ''}`,
     than: areBoth ? comparedWith(before.total, after.total) : null,
+    before: before.total > 0 ? formatOfUnit(unit)(before.total) : null,
+    of: pronounOf(unit),
     largest:
       areBoth && isChanged
         ? {

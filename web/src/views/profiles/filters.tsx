@@ -132,6 +132,7 @@ export function Filters({
   const [isChoosingLabels, setChoosingLabels] = useState(false);
   const services = servicesOf(types);
   const ofService = typesOf(types, chosen.service);
+  const missing = types.find(({ profileType }) => profileType === chosen.type);
   const comparison: Comparison = search.before ?? (search.beforeLabels !== undefined || isChoosingLabels ? 'labels' : '');
   const compare = (next: Comparison): void => {
     setChoosingLabels(next === 'labels');
@@ -168,7 +169,9 @@ export function Filters({
           title={chosen.type}
           onChange={({ target }) => change({ ...isElsewhere, service: chosen.service, type: target.value })}
         >
-          {ofService.every(({ profileType }) => profileType !== chosen.type) && <option value={chosen.type}>{chosen.type}</option>}
+          {ofService.every(({ profileType }) => profileType !== chosen.type) && (
+            <option value={chosen.type}>{missing === undefined ? chosen.type : labelOfType(missing, types)}</option>
+          )}
           {ofService.map((type) => (
             <option key={type.profileType} value={type.profileType}>
               {labelOfType(type, ofService)}

@@ -38,7 +38,7 @@ const otherOf = ({ before, beforeLabels = '' }: ProfilesSearch): string => (befo
 
 /** How much a service used, and most of it where. */
 function Answer({ profile, service, search }: { readonly profile: Profile; readonly service: string; readonly search: ProfilesSearch }) {
-  const { what, share, function: name } = profileSentence(profile, service);
+  const { what, share, of, function: name } = profileSentence(profile, service);
   return (
     <p className={css.answer}>
       <strong>{what}</strong> {timeOf(search)}
@@ -50,7 +50,7 @@ function Answer({ profile, service, search }: { readonly profile: Profile; reado
       )}
       {share !== null && (
         <>
-          ; <strong>{share}</strong> of it in <code>{name}</code>
+          ; <strong>{share}</strong> of {of} in <code>{name}</code>
         </>
       )}
       .
@@ -68,8 +68,9 @@ function ComparedAnswer({
   readonly service: string;
   readonly search: ProfilesSearch;
 }) {
-  const { what, than, largest } = diffSentence(diff, service);
+  const { what, than, before, of, largest } = diffSentence(diff, service);
   const other = otherOf(search);
+  const others = search.beforeLabels === undefined ? other : <code>{other}</code>;
   return (
     <p className={css.answer}>
       <strong>{what}</strong> {timeOf(search)}
@@ -79,15 +80,29 @@ function ComparedAnswer({
           where <code>{search.labels}</code>
         </>
       )}
-      {than === null ? `; there is nothing ${diff.before.total > 0 ? 'of it now' : 'to compare it with'}: ` : `, ${than} `}
-      {search.beforeLabels === undefined ? other : <code>{other}</code>}
+      {than !== null && (
+        <>
+          , {than} {others}
+        </>
+      )}
+      {than === null && before !== null && (
+        <>
+          , after {before} {others}
+        </>
+      )}
+      {before === null && (
+        <>
+          ; there is nothing {search.beforeLabels !== undefined && 'where '}
+          {others} to compare with
+        </>
+      )}
       {largest !== null && (
         <>
-          . Most changed: <code>{largest.function}</code>, from {largest.from} to {largest.to} of it (
+          . Most changed: <code>{largest.function}</code>, from {largest.from} to {largest.to} of {of} (
           <strong>{largest.points} points</strong>)
         </>
       )}
-      {than !== null && largest === null && '. Every function has the same part of it'}.
+      {than !== null && largest === null && `. Every function has the same part of ${of}`}.
     </p>
   );
 }
@@ -200,7 +215,7 @@ function Results(props: {
       {profile.total > 0 && (
         <FlameSection profile={profile} title={`${chosen.service}: ${what}`} search={search} change={change} step={step} />
       )}
-      {diff === undefined ? (
+      {diff === undefined || diff.before.total === 0 ? (
         <FunctionsTable
           profile={profile}
           sort={search.sort ?? 'own'}
@@ -210,7 +225,7 @@ function Results(props: {
       ) : (
         <ChangesTable
           diff={diff}
-          names={[search.before === undefined ? 'With the others' : 'Before', search.before === undefined ? 'With these' : 'Now']}
+          names={[search.before === undefined ? 'Other labels' : 'Before', search.before === undefined ? 'These labels' : 'Now']}
           {...selecting}
         />
       )}
