@@ -198,7 +198,7 @@ export function ChangesTable({
             <tr>
               <th>Function</th>
               <th className={`${list.number} ${css.columnPoints}`}>Change</th>
-              <th className={`${css.columnBar} ${css.roomy}`}>
+              <th className={css.columnBar}>
                 <span className={css.axis}>
                   <span>less</span> <span>more</span>
                 </span>
@@ -224,7 +224,7 @@ export function ChangesTable({
                 <td className={list.number}>
                   <b>{formatPoints(pointsOf(change))}</b> <span className={css.value}>{changeOfValue(...change.own, diff.unit)}</span>
                 </td>
-                <td className={css.roomy}>
+                <td className={css.columnBar}>
                   <ChangeBar points={pointsOf(change)} largest={largest} />
                 </td>
                 <Side change={change} side={0} unit={diff.unit} />
