@@ -205,6 +205,8 @@ impl Report {
             outlined: None,
         };
         report.poles = report.find_poles(is_stopped);
+        let savable = report.savable();
+        report.poles.poles.iter_mut().for_each(|pole| pole.savings = pole.savings.at_most(savable));
         go_on()?;
         report.path_states = report.activity_on_path().states(report.path_stretches(|_| true));
         report.deployment = report.split_deployment();

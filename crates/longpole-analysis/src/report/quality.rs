@@ -157,6 +157,13 @@ impl Report {
         (was_sampled && is_much).then(|| Note::Unaccounted { on_path, outside: outside(), is_estimate: !states.is_exact() })
     }
 
+    /// What no fix can save more than: the time in which the command's processes are there. All of the run where the recorder did not see its command.
+    pub(super) fn savable(&self) -> Nanos {
+        let (recording, wall) = (&self.recording, self.wall());
+        let has_command = recording.run.root_pid.is_some_and(|root| recording.processes.iter().any(|process| process.pid == root));
+        if has_command && !self.is_attached() { wall - self.outside_processes() } else { wall }
+    }
+
     /// Time of the run before its first process starts and after its last one ends: the recorder starts the command and notices its end.
     fn outside_processes(&self) -> Nanos {
         let processes = &self.recording.processes;

@@ -29,7 +29,7 @@ impl Report {
     /// What the run saves if these nodes are fixed, all at once.
     pub fn savings_of(&self, nodes: &[NodeId]) -> Savings {
         let run = self.run_replay();
-        Savings::of(self.replays(run.as_ref()), nodes)
+        Savings::of(self.replays(run.as_ref()), nodes).at_most(self.savable())
     }
 
     /// For each of the first `poles` poles: what the run saves if that pole and all before it took no time. Savings do not add
@@ -60,10 +60,11 @@ impl Report {
         }
         nodes.sort_unstable();
         nodes.dedup();
-        match self.run_replay() {
+        let saving = match self.run_replay() {
             Some(run) => run.saves_together(&nodes, &of_threads),
             None => self.replay.saves_together(&nodes, &self.gone_without(OwnWork::new(work.into_iter()), &of_threads)),
-        }
+        };
+        saving.at_most(self.savable())
     }
 
     /// One of the three savings.

@@ -86,6 +86,13 @@ pub struct Savings {
 }
 
 impl Savings {
+    /// The same, if no more can be saved than this.
+    #[must_use]
+    pub fn at_most(self, most: Nanos) -> Savings {
+        let [if_zero, if_half, own] = [self.if_zero, self.if_half, self.own].map(|saving| saving.at_most(most));
+        Savings { if_zero, if_half, own, ..self }
+    }
+
     /// Replays the three changes of these nodes.
     pub fn of(replay: &dyn Replays, nodes: &[NodeId]) -> Savings {
         Savings::new(replay, nodes, replay.saves_all(nodes))

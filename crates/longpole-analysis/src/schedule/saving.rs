@@ -22,6 +22,14 @@ pub struct Saving {
     pub high: Nanos,
 }
 
+impl Saving {
+    /// The same, if no more can be saved than this.
+    #[must_use]
+    pub fn at_most(self, most: Nanos) -> Saving {
+        Saving { low: self.low.min(most), high: self.high.min(most) }
+    }
+}
+
 /// Where the knowledge of what a node waited for comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ScheduleEvidence {
