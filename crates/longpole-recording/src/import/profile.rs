@@ -65,8 +65,22 @@ struct Weights {
     over: u64,
     /// Place of the number of samples, where it is another one.
     count: Option<usize>,
-    is_assumed: bool,
+    /// What is assumed of the unit, where the file does not give it.
+    assumed: Option<AssumedUnit>,
 }
+
+/// What values without a unit are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AssumedUnit {
+    /// Samples, each of [`ASSUMED_WEIGHT_NANOS`].
+    Samples,
+    /// Nanoseconds: all of them are too large for numbers of samples.
+    Nanoseconds,
+}
+
+/// The least value of a file whose values are nanoseconds: folded stacks have no unit, and tools write samples or nanoseconds, longpole the latter. A
+/// file whose rarest stack has this many samples would be days long.
+const NANOSECONDS_FROM: i64 = 100_000;
 
 impl Weights {
     fn of(profile: &Profile) -> Option<Weights> {
@@ -80,15 +94,24 @@ impl Weights {
         let is_wanted = |place: &usize| count.is_none() || types[*place].name != OFF_CPU;
         let time = time.or_else(|| (0..types.len()).filter(is_wanted).find(timed));
         if let Some((value, nanos)) = time.and_then(|value| Some((value, nanos(value)?))) {
-            return Some(Weights { value, nanos, over: 1, count, is_assumed: false });
+            return Some(Weights { value, nanos, over: 1, count, assumed: None });
         }
         let period = profile.period.as_ref().and_then(|(kind, period)| nanos_of(&kind.unit)?.checked_mul(u64::try_from(*period).ok()?));
-        let one = |value, over| Weights {
-            value,
-            nanos: period.unwrap_or(ASSUMED_WEIGHT_NANOS),
-            over,
-            count: (over == 1).then_some(value),
-            is_assumed: period.is_none(),
+        let are_nanoseconds = |value: usize| {
+            let mut values = profile.samples.iter().map(|sample| sample.values[value]).filter(|value| *value != 0).peekable();
+            period.is_none() && values.peek().is_some() && values.all(|value| value >= NANOSECONDS_FROM)
+        };
+        let one = |value, over| match over {
+            1 if are_nanoseconds(value) => {
+                Weights { value, nanos: 1, over, count: None, assumed: Some(AssumedUnit::Nanoseconds) }
+            }
+            _ => Weights {
+                value,
+                nanos: period.unwrap_or(ASSUMED_WEIGHT_NANOS),
+                over,
+                count: (over == 1).then_some(value),
+                assumed: period.is_none().then_some(AssumedUnit::Samples),
+            },
         };
         let millionths = types.iter().position(|known| known.unit == "millionths");
         count.map(|value| one(value, 1)).or_else(|| millionths.map(|value| one(value, 1_000_000)))
@@ -206,8 +229,12 @@ pub(super) fn recording(path: &Path, profile: Profile, written: Timestamp) -> Re
             "the file has no timestamps, so there is no timeline, and a sample belongs to a span only if a label names it",
         ));
     }
-    if weights.is_assumed {
-        losses.push(Loss::new(LossKind::WeightsAssumed, all, "the file does not give the duration of a sample; each counts as 1 ms"));
+    if let Some(assumed) = weights.assumed {
+        let detail = match assumed {
+            AssumedUnit::Samples => "the file does not give the duration of a sample; each counts as 1 ms",
+            AssumedUnit::Nanoseconds => "the file does not give a unit; no value is below 100,000, so they count as nanoseconds",
+        };
+        losses.push(Loss::new(LossKind::WeightsAssumed, all, detail));
     }
     if !is_each {
         let detail = format!("more samples than {SAMPLES_MAX}: each stack is shown as one sample with all its time");

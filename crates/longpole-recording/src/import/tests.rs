@@ -345,3 +345,18 @@ fn a_span_that_stands_in_two_files_is_one_span() {
     let without_profile = joined(&[&one, &other]);
     assert_eq!((&without_profile.spans, without_profile.run.end), (&found.spans, found.run.end));
 }
+
+#[test]
+fn folded_stacks_without_a_number_of_samples_are_nanoseconds() {
+    let read = |bytes: &[u8]| {
+        let recording = Given::new("profile.folded", bytes).read().unwrap();
+        let nanos: u64 = recording.samples.iter().map(|sample| sample.weight_nanos).sum();
+        (nanos, losses(&recording).into_iter().find(|loss| loss.starts_with("weights_assumed")).unwrap())
+    };
+    let (nanos, said) = read(b"main;hash 60000000\nmain 151000\n");
+    assert_eq!(nanos, 60_151_000);
+    assert!(said.contains("they count as nanoseconds"), "{said}");
+    let (nanos, said) = read(b"main;hash 600000\nmain 15\n");
+    assert_eq!(nanos, 600_015_000_000);
+    assert!(said.contains("each counts as 1 ms"), "{said}");
+}
