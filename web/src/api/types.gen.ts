@@ -1649,7 +1649,7 @@ export interface ProfileType {
   readonly sampleType: string;
   /** In what, such as `nanoseconds` or `bytes`. */
   readonly unit: string;
-  /** Whether values are states, such as memory in use, of which sums are averages over time. */
+  /** Whether values are states, such as memory in use. Sums of states are averages over time. */
   readonly isState: boolean;
   /** Services with such profiles, by name. */
   readonly services: readonly string[];

@@ -27,8 +27,9 @@ use disk_file::{Unpacked, is_perf_data, open, whole, written};
 use flate2::bufread::MultiGzDecoder;
 use longpole_analysis::report::summary_spans;
 use longpole_analysis::{Report, derive};
+use longpole_model::profile::ProfiledSpan;
 use longpole_model::{Loss, LossKind, Recording, Span, TraceId};
-use longpole_store::live::QueryLimits;
+use longpole_store::live::{ProfilePart, QueryLimits};
 use longpole_store::{Assembler, CompactRecording, RecordingName, RecordingWriter, Store, StoreError, TraceIds, archive};
 use longpole_wire::file::{FileFormat, FormatError, HEAD_BYTES};
 use longpole_wire::limits::expanded_bytes_max;
@@ -46,6 +47,7 @@ mod disk_file;
 mod error;
 mod perf_data;
 mod profile;
+mod profiled_trace;
 mod spans;
 #[cfg(test)]
 mod tests;
@@ -314,18 +316,24 @@ pub fn trace_to_keep(trace_id: TraceId, spans: Vec<Span>, limits: &QueryLimits) 
     Ok(contents_of_trace(spans))
 }
 
-/// The report of a trace of a server for a query, which takes memory of it beside the spans.
+/// The report of a trace of a server for a query, which takes memory of it beside the spans. `profiles` have the CPU time of its spans.
 ///
 /// # Errors
 ///
 /// [`StoreError::TraceTooLarge`], [`StoreError::MemoryShort`] or [`StoreError::Stopped`], as the query ends.
-pub fn report_of_trace(trace_id: TraceId, spans: Vec<Span>, limits: &QueryLimits) -> Result<Report, StoreError> {
+pub fn report_of_trace(
+    trace_id: TraceId,
+    spans: Vec<Span>,
+    profiles: &[ProfilePart<ProfiledSpan>],
+    limits: &QueryLimits,
+) -> Result<Report, StoreError> {
     let count = spans.len() as u64;
     limits.take(report_bytes(count)).map_err(|error| error.of_trace(trace_id, count))?;
     // A report that leaves no room for a view of it is of no use.
     let _making =
         limits.hold(view_bytes(count).saturating_add(long_text_bytes(&spans))).map_err(|error| error.of_trace(trace_id, count))?;
     let mut recording = of_trace(spans);
+    profiled_trace::add(&mut recording, profiles);
     limits.check()?;
     let _step = info_span!("report", spans = recording.spans.len()).entered();
     derive(&mut recording, &[]);

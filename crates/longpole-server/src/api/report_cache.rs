@@ -9,19 +9,20 @@
 //! The job has the place of the query that came first; the others have none while they wait. A report takes memory of the queries for as long
 //! as it is kept, and goes when they need it.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longpole_analysis::Report;
-use longpole_model::{Timestamp, TraceId};
+use longpole_model::profile::{ProfileSeries, ProfiledSpan};
+use longpole_model::{Span, SpanId, Timestamp, TraceId};
 use longpole_recording::kept::{self, KeptView};
 use longpole_recording::memory::{long_text_bytes, view_bytes};
 use longpole_recording::source_file::SourceConsent;
 use longpole_recording::view::ServerView;
 use longpole_recording::{import, seal};
-use longpole_store::live::{LiveStore, MemoryPool, QueryLimits, QueryMemory, QueryStop, TraceExtent};
+use longpole_store::live::{LiveStore, MemoryPool, ProfileFilter, ProfilePart, QueryLimits, QueryMemory, QueryStop, TraceExtent};
 use longpole_store::{DirectoryIdentity, RecordingName, RecordingState, Store, StoreError, StoredRecording};
 use longpole_wire::jaeger::trace_id;
 use tokio::sync::{OwnedSemaphorePermit, watch};
@@ -64,8 +65,8 @@ enum ReportSource {
 enum Label {
     /// The number alone is not enough: a store that was removed and made again counts from 1 again.
     Recording { name: RecordingName, directory: DirectoryIdentity, start: Timestamp },
-    /// With how much there is of it, by which it changes.
-    Trace { id: TraceId, extent: TraceExtent },
+    /// With how much there is of it, and until when there are profiles that may be of it: by these it changes.
+    Trace { id: TraceId, extent: TraceExtent, profiled: Option<Timestamp> },
 }
 
 impl Label {
@@ -305,22 +306,26 @@ impl ReportCache {
 
     async fn report_of_trace(self: &Arc<Self>, traces: &LiveStore, text: &str) -> Result<(ReportName, Arc<KeptReport>), ApiError> {
         let (text, store) = (text.to_owned(), traces.for_query(query_limits()));
-        let (id, extent) = off_the_reactor::<_, ApiError>(move || {
+        let (id, extent, profiled) = off_the_reactor::<_, ApiError>(move || {
             let id = trace_id(&text).ok_or_else(|| ApiError::not_found(format!("{text} is not a trace id")))?;
             let extent = store.limits().briefly(|| store.trace_extent(id))?;
-            Ok((id, extent.ok_or_else(|| ApiError::not_found(format!("there is no trace {id}")))?))
+            let extent = extent.ok_or_else(|| ApiError::not_found(format!("there is no trace {id}")))?;
+            let profiled = store.profile_times().map(|[_, last]| last.min(after(extent.end)));
+            Ok((id, extent, profiled))
         })
         .await?;
         let traces = traces.clone();
         let make = move |limits: &QueryLimits| {
-            let spans = traces.for_query(limits.clone()).trace(id)?;
+            let traces = traces.for_query(limits.clone());
+            let spans = traces.trace(id)?;
             // Retention may have removed it meanwhile.
             if spans.is_empty() {
                 return Err(ApiError::not_found(format!("there is no trace {id}")));
             }
-            Ok(import::report_of_trace(id, spans, limits)?)
+            let profiles = profiles_of(&traces, &spans)?;
+            Ok(import::report_of_trace(id, spans, &profiles, limits)?)
         };
-        let report = self.shared(Label::Trace { id, extent }, make).await?;
+        let report = self.shared(Label::Trace { id, extent, profiled }, make).await?;
         Ok((ReportName::Trace(id), report))
     }
 
@@ -425,6 +430,32 @@ fn first_too_much(reports: &VecDeque<Shelved>) -> Option<usize> {
     })
 }
 
+/// How far from the spans that it names a profile may begin: one of a minute is pushed when it is over.
+const PROFILE_SLACK_NANOS: i64 = 60_000_000_000;
+
+/// The last time of a profile that may be of spans which end then.
+fn after(end: Timestamp) -> Timestamp {
+    Timestamp(end.unix_nanos().saturating_add(PROFILE_SLACK_NANOS))
+}
+
+/// The CPU time that profiles have of these spans.
+fn profiles_of(traces: &LiveStore, spans: &[Span]) -> Result<Vec<ProfilePart<ProfiledSpan>>, StoreError> {
+    let ids: HashSet<SpanId> = spans.iter().map(|span| span.span_id).collect();
+    let from = spans.iter().map(|span| span.start).min().unwrap_or_default();
+    let until = spans.iter().map(|span| span.end).max().unwrap_or_default();
+    let is_cpu = |series: &ProfileSeries| &*series.profile_type.name == "process_cpu" && series.profile_type.is_time();
+    let filter = ProfileFilter {
+        series: &is_cpu,
+        from: Timestamp(from.unix_nanos().saturating_sub(PROFILE_SLACK_NANOS)),
+        until: after(until),
+        spans: Some(&ids),
+        traces: None,
+    };
+    let mut parts = Vec::new();
+    traces.each_span_part(&filter, |part| parts.push(part))?;
+    Ok(parts)
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -435,7 +466,7 @@ mod tests {
     use super::*;
 
     fn label(rows: u64) -> Label {
-        Label::Trace { id: TraceId::new([1; 16]).unwrap(), extent: TraceExtent { rows, end: Timestamp(1) } }
+        Label::Trace { id: TraceId::new([1; 16]).unwrap(), extent: TraceExtent { rows, end: Timestamp(1) }, profiled: None }
     }
 
     fn cache() -> Arc<ReportCache> {

@@ -58,7 +58,7 @@ pub use self::log_events::{log_event, set_apart};
 use self::manifest::{Manifest, ManifestChange, SegmentEntry};
 pub use self::operations::Operations;
 use self::profiles::ProfileHead;
-pub use self::profiles::{OVERFLOW_LABEL, ProfileFilter, ProfilePart, ProfileStacks};
+pub use self::profiles::{OVERFLOW_LABEL, ProfileFilter, ProfilePart, ProfileStacks, ProfileSums};
 pub use self::search::FoundPage;
 use self::segment::Segment;
 pub use self::sync_thread::Acknowledge;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use longpole_model::Timestamp;
-use longpole_model::profile::{ProfileBatch, ProfileSeries, ProfileValue};
+use longpole_model::profile::{ProfileBatch, ProfileSeries, ProfileValue, ProfiledSpan};
 
 use super::{Appended, LiveStore, ProfileFilter, ProfilePart, read};
 use crate::error::StoreError;
@@ -71,21 +71,39 @@ impl LiveStore {
         Ok(())
     }
 
-    /// Hands over what each generation and segment has of the profiles that a query wants.
+    /// Hands over what each generation and segment has of the profiles that a query wants, by series.
     ///
     /// # Errors
     ///
     /// [`StoreError`] if a segment cannot be read.
-    pub fn each_profile_part(&self, filter: &ProfileFilter<'_>, mut take: impl FnMut(ProfilePart)) -> Result<(), StoreError> {
+    pub fn each_profile_part(&self, filter: &ProfileFilter<'_>, take: impl FnMut(ProfilePart)) -> Result<(), StoreError> {
+        self.each_part_by(filter, |value| Some(value.series), take)
+    }
+
+    /// The same by the span that values name.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if a segment cannot be read.
+    pub fn each_span_part(&self, filter: &ProfileFilter<'_>, take: impl FnMut(ProfilePart<ProfiledSpan>)) -> Result<(), StoreError> {
+        self.each_part_by(filter, |value| value.span, take)
+    }
+
+    fn each_part_by<K: Ord>(
+        &self,
+        filter: &ProfileFilter<'_>,
+        key: impl Fn(&ProfileValue) -> Option<K>,
+        mut take: impl FnMut(ProfilePart<K>),
+    ) -> Result<(), StoreError> {
         let (generations, segments) = self.shared.all();
         for segment in segments.iter().filter(|segment| segment.entry.has_profiles_between(filter.from, filter.until)) {
             let Some(opened) = self.shared.of_segment(segment, segment.profiles(&self.query))? else { continue };
-            let part = self.query.briefly(|| opened.part(filter, &self.query, || segment.stacks(&self.query)));
+            let part = self.query.briefly(|| opened.part(filter, &key, &self.query, || segment.stacks(&self.query)));
             self.shared.of_segment(segment, part)?.into_iter().for_each(&mut take);
         }
         for generation in generations {
             self.query.check()?;
-            let part = self.query.briefly(|| read(&generation.profiles).part(filter, &self.query))?;
+            let part = self.query.briefly(|| read(&generation.profiles).part(filter, &key, &self.query))?;
             part.into_iter().for_each(&mut take);
         }
         Ok(())

@@ -17,5 +17,5 @@ mod tests;
 
 pub use self::head::OVERFLOW_LABEL;
 pub(super) use self::head::ProfileHead;
-pub use self::query::{ProfileFilter, ProfilePart, ProfileStacks};
+pub use self::query::{ProfileFilter, ProfilePart, ProfileStacks, ProfileSums};
 pub(super) use self::segment::{OpenProfiles, SegmentStacks, is_there, write};

@@ -47,16 +47,19 @@ impl ProfileFilter<'_> {
     }
 }
 
-/// What one head or segment has: how much each stack of each series had.
+/// What one head or segment has: how much each stack of each series had, or of each span.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ProfilePart {
+pub struct ProfilePart<K = u32> {
     /// Series, by place.
     pub series: Vec<ProfileSeries>,
-    /// Sums, by place of the series and by stack; they saturate.
-    pub sums: BTreeMap<(u32, StackId), i64>,
+    /// Sums, by place of the series, or else by span, and by stack; they saturate.
+    pub sums: ProfileSums<K>,
     /// What the numbers of stacks mean.
     pub stacks: Arc<ProfileStacks>,
 }
+
+/// Values added up by what they are asked for and by stack.
+pub type ProfileSums<K> = BTreeMap<(K, StackId), i64>;
 
 /// Stacks with their locations.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -76,9 +79,10 @@ impl ProfileStacks {
     }
 }
 
-/// Adds up values by series and stack.
-pub(super) fn add(sums: &mut BTreeMap<(u32, StackId), i64>, value: &ProfileValue) {
-    let sum = sums.entry((value.series, value.stack)).or_default();
+/// Adds a value to those of the same key and stack.
+pub(super) fn add<K: Ord>(sums: &mut ProfileSums<K>, key: Option<K>, value: &ProfileValue) {
+    let Some(key) = key else { return };
+    let sum = sums.entry((key, value.stack)).or_default();
     *sum = sum.saturating_add(value.value);
 }
 
@@ -92,9 +96,14 @@ impl ProfileHead {
     }
 
     /// What it has for a query; `None` for nothing.
-    pub(crate) fn part(&self, filter: &ProfileFilter<'_>, query: &QueryLimits) -> Result<Option<ProfilePart>, StoreError> {
+    pub(crate) fn part<K: Ord>(
+        &self,
+        filter: &ProfileFilter<'_>,
+        key: impl Fn(&ProfileValue) -> Option<K>,
+        query: &QueryLimits,
+    ) -> Result<Option<ProfilePart<K>>, StoreError> {
         let mut sums = BTreeMap::new();
-        self.each_value(filter, |_, value| add(&mut sums, value));
+        self.each_value(filter, |_, value| add(&mut sums, key(value), value));
         if sums.is_empty() {
             return Ok(None);
         }

@@ -122,14 +122,15 @@ impl OpenProfiles {
     }
 
     /// What it has for a query; `None` for nothing. `stacks` opens what the numbers of stacks mean.
-    pub(in crate::live) fn part(
+    pub(in crate::live) fn part<K: Ord>(
         &self,
         filter: &ProfileFilter<'_>,
+        key: impl Fn(&ProfileValue) -> Option<K>,
         query: &QueryLimits,
         stacks: impl FnOnce() -> Result<Arc<SegmentStacks>, StoreError>,
-    ) -> Result<Option<ProfilePart>, StoreError> {
+    ) -> Result<Option<ProfilePart<K>>, StoreError> {
         let mut sums = BTreeMap::new();
-        self.each_value(filter, query, |_, value| add(&mut sums, value))?;
+        self.each_value(filter, query, |_, value| add(&mut sums, key(value), value))?;
         if sums.is_empty() {
             return Ok(None);
         }
