@@ -30,8 +30,7 @@ export function WhatIfLine({
             <strong>
               Fixing {polesInWords(data.without)} saves {formatRange(data.savesNanos)}
             </strong>
-            : {formatDuration(data.wallNanos)} → {formatRange(data.wallAfterNanos)}.{' '}
-            {next === null && 'No remaining pole saves anything.'}
+            : {formatDuration(data.wallNanos)} → {formatRange(data.wallAfterNanos)}. {next === null && 'No remaining pole saves anything.'}
             {next !== null && nextPole !== undefined && (
               <>
                 Next{' '}
