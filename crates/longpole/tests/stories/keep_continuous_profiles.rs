@@ -140,7 +140,7 @@ fn the_stock_go_sdk_pushes_cpu_and_memory_and_names_a_span() {
     let graph = &of_span["flamegraph"];
     let names = graph["names"].to_string();
     assert!(names.contains("parseRules") && !names.contains("renderPage"), "{names}");
-    // The page of the trace names the code behind the span.
+    // The trace shows the code behind the span.
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
     let span = json!({ "traceId": "4bf92f3577b34da6a3ce929d0e0e4736", "spanId": "00f067aa0ba902b7", "name": "POST /cart", "kind": 2,
         "startTimeUnixNano": (now - 3_000_000_000).to_string(), "endTimeUnixNano": now.to_string() });
@@ -148,9 +148,8 @@ fn the_stock_go_sdk_pushes_cpu_and_memory_and_names_a_span() {
     let trace = json!({ "resourceSpans": [{ "resource": service, "scopeSpans": [{ "spans": [span] }] }] });
     let sent = http::post(served.port("otlp-http"), "/v1/traces", "application/json", &trace.to_string()).unwrap();
     assert_eq!(sent.status, 200, "{}", sent.body);
-    let poles = served.jaeger("/api/recordings/4bf92f3577b34da6a3ce929d0e0e4736/poles");
-    let pole = &poles["poles"][0];
-    assert!(pole["top_frames"][0]["function"].as_str().unwrap().contains("parseRules"), "{poles}");
+    let flame = served.jaeger("/api/recordings/4bf92f3577b34da6a3ce929d0e0e4736/flame?span=s1").to_string();
+    assert!(flame.contains("parseRules") && !flame.contains("renderPage"), "{flame}");
     // A label with an id of its own for each span is none of a series.
     let labels = query(&served, "LabelNames", &json!({ "start": 0, "end": 0 }));
     assert!(!labels["names"].to_string().contains("span_id"), "{labels}");
