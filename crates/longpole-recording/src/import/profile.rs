@@ -102,9 +102,7 @@ impl Weights {
             period.is_none() && values.peek().is_some() && values.all(|value| value >= NANOSECONDS_FROM)
         };
         let one = |value, over| match over {
-            1 if are_nanoseconds(value) => {
-                Weights { value, nanos: 1, over, count: None, assumed: Some(AssumedUnit::Nanoseconds) }
-            }
+            1 if are_nanoseconds(value) => Weights { value, nanos: 1, over, count: None, assumed: Some(AssumedUnit::Nanoseconds) },
             _ => Weights {
                 value,
                 nanos: period.unwrap_or(ASSUMED_WEIGHT_NANOS),
