@@ -4,9 +4,9 @@ import type { FirstSpan } from './first-span';
 /** Where this server takes profiles, and whether it wants a token. */
 export interface ProfileDoors {
   readonly host: string;
-  /** Of Pyroscope's clients. */
+  /** The port for Pyroscope's clients. */
   readonly pyroscopePort: number;
-  /** Of OTLP over gRPC. */
+  /** The port for OTLP over gRPC. */
   readonly otlpGrpcPort: number;
   readonly needsToken: boolean;
 }

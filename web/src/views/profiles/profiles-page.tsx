@@ -160,7 +160,7 @@ function Refusal({ error, retry }: { readonly error: Error; readonly retry: () =
 
 const Boxed = ({ children }: { readonly children: ReactNode }) => <div className={list.list}>{children}</div>;
 
-/** Sum, comparison and tables of a choice that can be asked. */
+/** Sum, comparison and tables of a complete choice. */
 function Results(props: {
   readonly chosen: Chosen;
   readonly types: readonly ProfileType[];

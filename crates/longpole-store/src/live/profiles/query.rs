@@ -58,7 +58,7 @@ pub struct ProfilePart<K = u32> {
     pub stacks: Arc<ProfileStacks>,
 }
 
-/// Values added up by what they are asked for and by stack.
+/// Values added up by series or span, and by stack.
 pub type ProfileSums<K> = BTreeMap<(K, StackId), i64>;
 
 /// Stacks with their locations.
