@@ -234,7 +234,7 @@ fn state_diffs(a: (&Report, &[NodeId]), b: (&Report, &[NodeId]), difference: Nan
         let of_functions = wait_diffs(state, a, b).into_iter().filter(|(_, delta)| matters(state, *delta));
         let mut rest = net;
         for (function, delta) in of_functions {
-            rest = rest - delta;
+            rest -= delta;
             out.push(StateDiff { state, delta, function: Some(function) });
         }
         if matters(state, rest) {
