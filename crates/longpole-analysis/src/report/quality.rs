@@ -165,14 +165,18 @@ impl Report {
     }
 
     /// Time of the run before its first process starts and after its last one ends: the recorder starts the command and notices its end.
+    /// Processes outside the run, as of a recorder with another clock, bound nothing.
     fn outside_processes(&self) -> Nanos {
-        let processes = &self.recording.processes;
-        let first = processes.iter().filter_map(|process| self.offset(process.start)).min();
+        let run = Nanos::ZERO..=self.wall();
         // One that has not ended may be there until the end.
-        let ends: Option<Vec<Nanos>> = processes.iter().map(|process| self.offset(process.end?)).collect();
-        let last = ends.and_then(|ends| ends.into_iter().max());
-        let (before, after) = (first.unwrap_or_default(), last.map_or(Nanos::ZERO, |last| self.wall() - last));
-        before.max(Nanos::ZERO) + after.max(Nanos::ZERO)
+        let lives = self.recording.processes.iter().filter_map(|process| {
+            let end = process.end.map_or(Some(self.wall()), |end| self.offset(end))?;
+            Some((self.offset(process.start)?, end))
+        });
+        let inside = lives.filter(|(start, end)| start <= run.end() && end >= run.start());
+        let bounds = inside.reduce(|(first, last), (start, end)| (first.min(start), last.max(end)));
+        let Some((first, last)) = bounds else { return Nanos::ZERO };
+        first.max(Nanos::ZERO) + (self.wall() - last).max(Nanos::ZERO)
     }
 
     /// Files that name some of their functions, and not those that many samples are in.
