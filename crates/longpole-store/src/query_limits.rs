@@ -50,12 +50,45 @@ impl QueryLimits {
         self.memory.hold(bytes, &self.stop).map_err(error_of)
     }
 
+    /// Memory for something that grows piece by piece.
+    pub fn growing(&self) -> GrowingMemory<'_> {
+        GrowingMemory { query: self, room: 0 }
+    }
+
     /// Does work that leaves nothing in memory but what it returns.
     pub fn briefly<T>(&self, work: impl FnOnce() -> T) -> T {
         let before = self.memory.bytes();
         let done = work();
         self.memory.release_to(before);
         done
+    }
+}
+
+/// Bytes that [`GrowingMemory`] takes at a time: pieces may be small, and all queries share one account.
+const GROWING_STEP: u64 = 64 << 10;
+
+/// Memory of something that grows: it is taken in steps, each before the piece is there.
+#[derive(Debug)]
+pub struct GrowingMemory<'a> {
+    query: &'a QueryLimits,
+    /// What is taken and not used yet.
+    room: u64,
+}
+
+impl GrowingMemory<'_> {
+    /// Takes memory for a piece.
+    ///
+    /// # Errors
+    ///
+    /// As of [`QueryLimits::take`].
+    pub fn take(&mut self, bytes: u64) -> Result<(), StoreError> {
+        if bytes > self.room {
+            let step = bytes.max(GROWING_STEP);
+            self.query.take(step)?;
+            self.room = self.room.saturating_add(step);
+        }
+        self.room -= bytes;
+        Ok(())
     }
 }
 

@@ -44,26 +44,20 @@ impl ProfileDiff {
     /// Compares.
     pub fn new(before: &ProfileTree, after: &ProfileTree) -> ProfileDiff {
         let totals = [before.total(), after.total()];
-        let mut sums: BTreeMap<Text, [Option<FunctionSum>; 2]> = BTreeMap::new();
+        // With what it called, and itself, in each.
+        let mut sums: BTreeMap<Text, [(i64, i64); 2]> = BTreeMap::new();
         for (which, tree) in [before, after].into_iter().enumerate() {
-            for sum in tree.functions() {
-                let sides = sums.entry(sum.function.clone()).or_default();
-                sides[which] = Some(sum);
+            for FunctionSum { function, total, own } in tree.functions() {
+                sums.entry(function).or_default()[which] = (total, own);
             }
         }
-        let of = |sum: &Option<FunctionSum>| sum.as_ref().map_or((0, 0), |sum| (sum.total, sum.own));
-        let mut functions: Vec<FunctionChange> = sums
-            .into_iter()
-            .map(|(function, sides)| {
-                let [(total_before, own_before), (total_after, own_after)] = [of(&sides[0]), of(&sides[1])];
-                FunctionChange {
-                    function,
-                    totals: [total_before, total_after],
-                    owns: [own_before, own_after],
-                    shares: [share(own_before, totals[0]), share(own_after, totals[1])],
-                }
-            })
-            .collect();
+        let change = |(function, [(total_before, own_before), (total_after, own_after)]): (Text, [(i64, i64); 2])| FunctionChange {
+            function,
+            totals: [total_before, total_after],
+            owns: [own_before, own_after],
+            shares: [share(own_before, totals[0]), share(own_after, totals[1])],
+        };
+        let mut functions: Vec<FunctionChange> = sums.into_iter().map(change).collect();
         // By name among equals: the map has that order, and the sort keeps it.
         functions.sort_by(|a, b| b.share_change().abs().total_cmp(&a.share_change().abs()));
         ProfileDiff { totals, functions }
@@ -72,16 +66,8 @@ impl ProfileDiff {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::tree;
     use super::*;
-
-    fn tree(stacks: &[(&str, i64)]) -> ProfileTree {
-        let mut tree = ProfileTree::default();
-        for (stack, value) in stacks {
-            let functions: Vec<Text> = stack.split(';').map(Text::from).collect();
-            tree.add(functions.iter(), *value);
-        }
-        tree
-    }
 
     #[test]
     fn functions_are_compared_by_their_part_of_the_whole() {

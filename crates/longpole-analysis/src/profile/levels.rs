@@ -101,18 +101,8 @@ impl Levels {
 
 #[cfg(test)]
 mod tests {
-    use longpole_model::Text;
-
+    use super::super::testing::tree;
     use super::*;
-
-    fn tree(stacks: &[(&str, i64)]) -> ProfileTree {
-        let mut tree = ProfileTree::default();
-        for (stack, value) in stacks {
-            let functions: Vec<Text> = stack.split(';').map(Text::from).collect();
-            tree.add(functions.iter(), *value);
-        }
-        tree
-    }
 
     #[test]
     fn bars_stand_below_what_called_them() {

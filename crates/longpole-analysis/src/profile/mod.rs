@@ -2,6 +2,8 @@
 
 mod diff;
 mod levels;
+#[cfg(test)]
+mod testing;
 mod tree;
 
 pub use self::diff::{FunctionChange, ProfileDiff};

@@ -70,13 +70,15 @@ pub struct ProfileTree {
     names: Vec<Text>,
     name_of: HashMap<Text, u32>,
     child_of: HashMap<(u32, u32), u32>,
+    name_bytes: usize,
 }
 
 impl Default for ProfileTree {
     fn default() -> Self {
         let root = CallNode { parent: 0, name: 0, total: 0, own: 0 };
         let total = Text::from("total");
-        ProfileTree { nodes: vec![root], names: vec![total.clone()], name_of: HashMap::from([(total, 0)]), child_of: HashMap::new() }
+        let (names, name_of) = (vec![total.clone()], HashMap::from([(total, 0)]));
+        ProfileTree { nodes: vec![root], names, name_of, child_of: HashMap::new(), name_bytes: 0 }
     }
 }
 
@@ -104,6 +106,7 @@ impl ProfileTree {
             return *known;
         }
         let next = place(self.names.len());
+        self.name_bytes += function.len();
         self.names.push(function.clone());
         self.name_of.insert(function.clone(), next);
         next
@@ -135,9 +138,8 @@ impl ProfileTree {
 
     /// Memory that it takes, about.
     pub fn memory_bytes(&self) -> u64 {
-        let texts: usize = self.names.iter().map(|name| name.len()).sum();
         let (node, name) = (size_of::<CallNode>() + 2 * size_of::<((u32, u32), u32)>(), 3 * size_of::<Text>());
-        (self.nodes.len() * node + self.names.len() * name + texts) as u64
+        (self.nodes.len() * node + self.names.len() * name + self.name_bytes) as u64
     }
 
     /// The largest functions, at most this many. What else each of them called is one function, [`OTHER`].
@@ -267,16 +269,8 @@ impl ProfileTree {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::tree;
     use super::*;
-
-    fn tree(stacks: &[(&str, i64)]) -> ProfileTree {
-        let mut tree = ProfileTree::default();
-        for (stack, value) in stacks {
-            let functions: Vec<Text> = stack.split(';').map(Text::from).collect();
-            tree.add(functions.iter(), *value);
-        }
-        tree
-    }
 
     fn drawn(tree: &ProfileTree) -> Vec<String> {
         let nodes = tree.nodes();

@@ -452,7 +452,11 @@ fn profiles_of(traces: &LiveStore, spans: &[Span]) -> Result<Vec<ProfilePart<Pro
         traces: None,
     };
     let mut parts = Vec::new();
-    traces.each_span_part(&filter, |part| parts.push(part))?;
+    traces.each_span_part(&filter, |part| {
+        traces.limits().take(part.memory_bytes())?;
+        parts.push(part);
+        Ok(())
+    })?;
     Ok(parts)
 }
 

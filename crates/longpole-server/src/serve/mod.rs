@@ -34,6 +34,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use axum::Router;
+use axum::response::IntoResponse;
 use axum::routing::get;
 use http::StatusCode;
 use longpole_model::{Loss, LossKind, Timestamp};
@@ -286,9 +287,16 @@ fn admin_routes(
         }
     };
     let (store, metrics, losses, memory) = (store.clone(), Arc::clone(metrics), Arc::clone(losses), Arc::clone(memory));
+    let text = Arc::new(move || metrics.text(store.figures(), store.damaged().len() as u64, &memory, &losses.list()));
     let measured = move || {
-        let text = metrics.text(store.figures(), store.damaged().len() as u64, &memory, &losses.list());
-        async move { ([(http::header::CONTENT_TYPE, "text/plain; version=0.0.4")], text) }
+        let text = Arc::clone(&text);
+        // Figures of the store wait for what is pushed at this moment.
+        async move {
+            match tokio::task::spawn_blocking(move || text()).await {
+                Ok(text) => ([(http::header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response(),
+                Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+            }
+        }
     };
     Router::new()
         .route("/livez", get(async || "alive\n"))

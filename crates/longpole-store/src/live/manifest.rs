@@ -19,6 +19,7 @@ use longpole_model::Timestamp;
 use serde_json::{Value, json};
 
 use super::generation::NUMBER_MAX;
+use super::profiles::overlaps;
 use crate::error::StoreError;
 use crate::files;
 use crate::format::RECORDING_VERSION;
@@ -105,7 +106,7 @@ impl SegmentEntry {
 
     /// Whether it has values of profiles between two times, the second of them too late.
     pub(super) fn has_profiles_between(&self, from: Timestamp, until: Timestamp) -> bool {
-        self.profile_times.is_some_and(|[first, last]| first < until && last >= from)
+        self.profile_times.is_some_and(|times| overlaps(times, from, until))
     }
 
     /// Whether its names, which name folders, lead nowhere else.

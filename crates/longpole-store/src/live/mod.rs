@@ -24,6 +24,7 @@ mod folders;
 mod generation;
 mod head;
 mod kept_parts;
+mod live_generation;
 mod log_events;
 mod manifest;
 mod operations;
@@ -39,26 +40,25 @@ mod trace_index;
 mod tests;
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use longpole_model::calendar::{civil_from_days, days_from_civil};
-use longpole_model::profile::ProfileBatch;
-use longpole_model::{LossKind, Span, Timestamp};
+use longpole_model::{Span, Timestamp};
 
 pub use self::figures::LiveFigures;
 pub use self::filter::{SpanFilter, TraceCursor};
 use self::folders::{Folders, NodeLogs};
 use self::generation::Generations;
-use self::head::Head;
+use self::live_generation::LiveGeneration;
 pub use self::log_events::{log_event, set_apart};
 use self::manifest::{Manifest, ManifestChange, SegmentEntry};
 pub use self::operations::Operations;
-use self::profiles::ProfileHead;
-pub use self::profiles::{OVERFLOW_LABEL, ProfileFilter, ProfilePart, ProfileStacks, ProfileSums};
+pub use self::profiles::{OVERFLOW_LABEL, ProfileFilter, ProfilePart, ProfileStacks, ProfileSums, SeriesList};
 pub use self::search::FoundPage;
 use self::segment::Segment;
 pub use self::sync_thread::Acknowledge;
@@ -69,11 +69,11 @@ use crate::error_kind::ErrorKind;
 use crate::files;
 use crate::format::RECORDING_VERSION;
 pub use crate::memory::query_memory::{MemoryPool, QueryMemory};
-pub use crate::query_limits::QueryLimits;
+pub use crate::query_limits::{GrowingMemory, QueryLimits};
 pub use crate::query_stop::QueryStop;
 use crate::store::Store;
 pub use crate::trace_summary::TraceSummary;
-use crate::wal::{Frame, Generation, Replay, RequestHead, WalError, WalWriter};
+use crate::wal::{RequestHead, WalError, WalWriter};
 
 /// The tenant of requests that name none.
 const TENANT: &str = "default";
@@ -97,6 +97,8 @@ pub struct LiveOptions {
     pub generation_spans: usize,
     /// Values of its profiles.
     pub generation_values: usize,
+    /// Bytes of memory that they take.
+    pub generation_profile_bytes: u64,
     /// Bytes of its log.
     pub generation_bytes: u64,
     /// Its age.
@@ -112,6 +114,7 @@ impl Default for LiveOptions {
         LiveOptions {
             generation_spans: 1 << 18,
             generation_values: 1 << 21,
+            generation_profile_bytes: 256 << 20,
             generation_bytes: 256 << 20,
             generation_nanos: 600_000_000_000,
             keep_nanos: None,
@@ -229,21 +232,6 @@ struct LiveState {
     ended: Vec<Arc<LiveGeneration>>,
     segments: Vec<Arc<Segment>>,
     manifest: Manifest,
-}
-
-/// A log, and the spans and profiles in it.
-#[derive(Debug)]
-struct LiveGeneration {
-    number: u64,
-    begun: Timestamp,
-    /// Logs of other nodes that it holds as well, up to these numbers.
-    taken_over: Vec<(NodeLogs, u64)>,
-    /// `None` for what was left by an earlier server: its logs are read, and no one writes to them.
-    wal: Option<WalWriter>,
-    head: RwLock<Head>,
-    profiles: RwLock<ProfileHead>,
-    /// When its first and last requests came.
-    received: Mutex<Option<[Timestamp; 2]>>,
 }
 
 /// A thread that panicked while it held a lock left the values whole: they are changed by plain stores only.
@@ -418,7 +406,8 @@ impl LiveStore {
             let age = u64::try_from(now.nanos_since(state.current.begun)).unwrap_or(u64::MAX);
             let bytes = state.current.wal.as_ref().map_or(0, WalWriter::bytes);
             let LiveOptions { generation_spans, generation_values, generation_bytes, generation_nanos, .. } = shared.options;
-            let is_full = spans >= generation_spans || values >= generation_values || bytes >= generation_bytes;
+            let takes_much = state.current.profile_bytes.load(Ordering::Relaxed) >= shared.options.generation_profile_bytes;
+            let is_full = spans >= generation_spans || values >= generation_values || bytes >= generation_bytes || takes_much;
             let is_due = is_full || age >= generation_nanos;
             (spans + values > 0 && (is_due || must_end)).then_some(state.current.number)
         };
@@ -459,7 +448,8 @@ impl LiveStore {
     /// Bytes of memory that the spans and profiles take which stand in no segment yet, about.
     pub fn memory_bytes(&self) -> u64 {
         let state = read(&self.shared.state);
-        let bytes = |generation: &LiveGeneration| read(&generation.head).memory_bytes() + read(&generation.profiles).memory_bytes();
+        let of_profiles = |generation: &LiveGeneration| generation.profile_bytes.load(Ordering::Relaxed);
+        let bytes = |generation: &LiveGeneration| read(&generation.head).memory_bytes() + of_profiles(generation);
         state.ended.iter().chain([&state.current]).map(|generation| bytes(generation)).sum()
     }
 
@@ -475,6 +465,7 @@ impl LiveStore {
             let profiles = read(&generation.profiles);
             figures.head_values += profiles.len() as u64;
             figures.overflown_values += profiles.overflown();
+            figures.left_out_values += profiles.left_out();
             figures.log_bytes += generation.wal.as_ref().map_or(0, WalWriter::bytes);
         }
         for entry in &state.manifest.entries {
@@ -653,124 +644,6 @@ impl SharedStore {
             removed.pop();
         }
         Ok(gone_beside)
-    }
-}
-
-impl LiveGeneration {
-    fn begin(folders: &Folders, number: u64, now: Timestamp) -> Result<LiveGeneration, WalError> {
-        let generation = Generation { node: folders.node.clone(), tenant: TENANT.to_owned(), number, begun: now };
-        let path = folders.wal.join(generation::file_name(number));
-        let wal = WalWriter::create_generation(&path, &generation).inspect_err(|_| {
-            // The disk is full, say: its number is wanted again.
-            let _ = fs::remove_file(&path);
-        })?;
-        files::sync_dir(&folders.wal).map_err(|source| WalError::Io { action: "sync the folder of", path, source })?;
-        Ok(LiveGeneration { wal: Some(wal), ..LiveGeneration::ended(number, now) })
-    }
-
-    /// One that an earlier server began.
-    fn ended(number: u64, now: Timestamp) -> LiveGeneration {
-        LiveGeneration {
-            number,
-            begun: now,
-            taken_over: Vec::new(),
-            wal: None,
-            head: RwLock::default(),
-            profiles: RwLock::default(),
-            received: Mutex::default(),
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        read(&self.head).len() + read(&self.profiles).len() == 0
-    }
-
-    fn append(&self, request: &Request<'_>) -> Result<(), WalError> {
-        if let Some(wal) = &self.wal {
-            wal.append_spans(&request.head, request.body)?;
-        }
-        self.publish(request.spans, request.head.received);
-        Ok(())
-    }
-
-    fn publish(&self, spans: &[Span], received: Timestamp) {
-        let mut head = write(&self.head);
-        spans.iter().for_each(|span| head.push(span));
-        drop(head);
-        self.note_received(received);
-    }
-
-    fn append_profiles(&self, received: Timestamp, batch: &ProfileBatch, encoded: &[u8]) -> Result<(), WalError> {
-        if let Some(wal) = &self.wal {
-            wal.append_profiles(received, encoded)?;
-        }
-        self.publish_profiles(batch, received);
-        Ok(())
-    }
-
-    fn publish_profiles(&self, batch: &ProfileBatch, received: Timestamp) {
-        write(&self.profiles).push(batch);
-        self.note_received(received);
-    }
-
-    fn note_received(&self, received: Timestamp) {
-        let mut times = lock(&self.received);
-        let [first, last] = times.unwrap_or([received; 2]);
-        *times = Some([first.min(received), last.max(received)]);
-    }
-
-    /// Takes what the logs of a node hold from this number on, and removes those before it. Returns the number of the last.
-    fn replay_all(
-        &self,
-        logs: &NodeLogs,
-        first: u64,
-        decode: &mut DecodeRequest<'_>,
-        problems: &mut Vec<String>,
-    ) -> Result<Option<u64>, StoreError> {
-        let generations = Generations::new(&logs.wal);
-        let mut last = None;
-        for number in generations.numbers()? {
-            if number < first {
-                // Its spans stand in a segment: the server ended before it removed the log.
-                generations.remove(number)?;
-                continue;
-            }
-            last = Some(number);
-            let path = logs.wal.join(generation::file_name(number));
-            let damaged = path.with_extension("damaged");
-            match self.replay(logs, number, decode, problems) {
-                Ok(false) => {}
-                // The file stays for whoever can read more of it. Where that fails, the line says at least what is wrong.
-                Ok(true) => {
-                    let _ = fs::hard_link(&path, &damaged);
-                }
-                Err(StoreError::Wal(error)) if error.kind() == ErrorKind::Corrupt => {
-                    problems.push(format!("{} stays as {}: {error}", path.display(), damaged.display()));
-                    fs::rename(&path, &damaged).map_err(StoreError::io("rename", &path))?;
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(last)
-    }
-
-    /// Takes what a log holds. Returns whether it is damaged, beyond a last request that was never acknowledged.
-    fn replay(&self, logs: &NodeLogs, number: u64, decode: &mut DecodeRequest<'_>, problems: &mut Vec<String>) -> Result<bool, StoreError> {
-        let mut is_damaged = false;
-        let path = logs.wal.join(generation::file_name(number));
-        let unknown = Generation { node: logs.node.clone(), tenant: TENANT.to_owned(), number, begun: self.begun };
-        for frame in Replay::of_generation(&path, unknown)? {
-            match frame? {
-                Frame::Spans { head, body } => self.publish(&decode(&head, &body), head.received),
-                Frame::Profiles { received, batch } => self.publish_profiles(&batch, received),
-                Frame::Loss(loss) => {
-                    is_damaged |= loss.kind == LossKind::WalDamaged;
-                    problems.push(format!("{}: {}", path.display(), loss.detail));
-                }
-                _ => {}
-            }
-        }
-        Ok(is_damaged)
     }
 }
 

@@ -1,13 +1,19 @@
 //! Profiles into a live store, and out of it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use longpole_model::Timestamp;
 use longpole_model::profile::{ProfileBatch, ProfileSeries, ProfileValue, ProfiledSpan};
+use longpole_model::{StackId, Timestamp};
 
-use super::{Appended, LiveStore, ProfileFilter, ProfilePart, read};
+use super::profiles::{GrowingSums, NamedStacks, stacks_of};
+use super::{Appended, LiveGeneration, LiveStore, ProfileFilter, ProfilePart, read};
 use crate::error::StoreError;
+use crate::query_limits::QueryLimits;
 use crate::wal::{WalError, encode_profiles};
+
+/// Stacks or locations that are copied of a head at a time, while nobody can push.
+const COPIED_AT_A_TIME: usize = 1_024;
 
 impl LiveStore {
     /// Appends a request of profiles to the log and lets them be found. It is not durable yet: [`when_durable`](Self::when_durable).
@@ -21,24 +27,32 @@ impl LiveStore {
         self.append_by(received, |generation| generation.append_profiles(received, batch, &encoded))
     }
 
-    /// The series of profiles with a value between two times, the second of them too late; each once, in their order.
+    /// The series of profiles that may have a value that a query wants; each once, in their order.
     ///
     /// # Errors
     ///
     /// [`StoreError`] if a segment cannot be read.
-    pub fn profile_series(&self, from: Timestamp, until: Timestamp) -> Result<BTreeSet<ProfileSeries>, StoreError> {
+    pub fn profile_series(&self, filter: &ProfileFilter<'_>) -> Result<BTreeSet<Arc<ProfileSeries>>, StoreError> {
         let (generations, segments) = self.shared.all();
-        let mut series = BTreeSet::new();
-        for segment in segments.iter().filter(|segment| segment.entry.has_profiles_between(from, until)) {
-            if let Some(opened) = self.shared.of_segment(segment, segment.profiles(&self.query))? {
-                series.extend(opened.series_between(from, until).cloned());
+        let mut found = BTreeSet::new();
+        let mut add = |series: &Arc<ProfileSeries>| -> Result<(), StoreError> {
+            if !found.contains(series) {
+                self.query.take(series.memory_bytes())?;
+                found.insert(Arc::clone(series));
             }
+            Ok(())
+        };
+        for segment in segments.iter().filter(|segment| segment.entry.has_profiles_between(filter.from, filter.until)) {
+            let Some(opened) = self.shared.of_segment(segment, segment.profiles(&self.query))? else { continue };
+            opened.series_of(filter).try_for_each(&mut add)?;
         }
         for generation in generations {
-            series.extend(read(&generation.profiles).series_between(from, until).cloned());
+            self.query.check()?;
+            let snapshot = read(&generation.profiles).snapshot();
+            let _held = self.query.hold(snapshot.memory_bytes())?;
+            snapshot.series_of(filter).iter().try_for_each(&mut add)?;
         }
-        self.query.take(series.iter().map(ProfileSeries::memory_bytes).sum())?;
-        Ok(series)
+        Ok(found)
     }
 
     /// The first and the last time of a value of a profile; `None` without any.
@@ -49,24 +63,41 @@ impl LiveStore {
         all.reduce(|[first, last], [other_first, other_last]| [first.min(other_first), last.max(other_last)])
     }
 
-    /// Hands over the values of profiles that a query wants, each once, in no order.
+    /// Hands over the values of profiles that a query wants, each once, in no order. What `of_series` says of a series goes with its values: each
+    /// generation and segment calls it once for a series.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if a segment cannot be read.
-    pub fn each_profile_value(
+    /// [`StoreError`] if a segment cannot be read, and what the callbacks return.
+    pub fn each_profile_value<T: Copy>(
         &self,
         filter: &ProfileFilter<'_>,
-        mut take: impl FnMut(&ProfileSeries, &ProfileValue),
+        mut of_series: impl FnMut(&Arc<ProfileSeries>) -> Result<T, StoreError>,
+        mut take: impl FnMut(T, &ProfileValue) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let (generations, segments) = self.shared.all();
+        let mut take_of = |known: &mut Vec<Option<T>>, series: &[Arc<ProfileSeries>], value: &ProfileValue| {
+            let place = value.series as usize;
+            known.resize(series.len(), None);
+            let of_this = match known[place] {
+                Some(known) => known,
+                None => of_series(&series[place])?,
+            };
+            known[place] = Some(of_this);
+            take(of_this, value)
+        };
         for segment in segments.iter().filter(|segment| segment.entry.has_profiles_between(filter.from, filter.until)) {
             let Some(opened) = self.shared.of_segment(segment, segment.profiles(&self.query))? else { continue };
-            self.shared.of_segment(segment, self.query.briefly(|| opened.each_value(filter, &self.query, &mut take)))?;
+            let mut known = Vec::new();
+            let read = opened.each_value(filter, &self.query, |series, value| take_of(&mut known, series, value));
+            self.shared.of_segment(segment, read)?;
         }
         for generation in generations {
             self.query.check()?;
-            read(&generation.profiles).each_value(filter, &mut take);
+            let snapshot = read(&generation.profiles).snapshot();
+            let _held = self.query.hold(snapshot.memory_bytes())?;
+            let mut known = Vec::new();
+            snapshot.each_value(filter, &self.query, |series, value| take_of(&mut known, series, value))?;
         }
         Ok(())
     }
@@ -75,8 +106,12 @@ impl LiveStore {
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if a segment cannot be read.
-    pub fn each_profile_part(&self, filter: &ProfileFilter<'_>, take: impl FnMut(ProfilePart)) -> Result<(), StoreError> {
+    /// [`StoreError`] if a segment cannot be read, and what the callback returns.
+    pub fn each_profile_part(
+        &self,
+        filter: &ProfileFilter<'_>,
+        take: impl FnMut(ProfilePart) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
         self.each_part_by(filter, |value| Some(value.series), take)
     }
 
@@ -84,8 +119,12 @@ impl LiveStore {
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if a segment cannot be read.
-    pub fn each_span_part(&self, filter: &ProfileFilter<'_>, take: impl FnMut(ProfilePart<ProfiledSpan>)) -> Result<(), StoreError> {
+    /// [`StoreError`] if a segment cannot be read, and what the callback returns.
+    pub fn each_span_part(
+        &self,
+        filter: &ProfileFilter<'_>,
+        take: impl FnMut(ProfilePart<ProfiledSpan>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
         self.each_part_by(filter, |value| value.span, take)
     }
 
@@ -93,19 +132,62 @@ impl LiveStore {
         &self,
         filter: &ProfileFilter<'_>,
         key: impl Fn(&ProfileValue) -> Option<K>,
-        mut take: impl FnMut(ProfilePart<K>),
+        mut take: impl FnMut(ProfilePart<K>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let (generations, segments) = self.shared.all();
+        let query = &self.query;
         for segment in segments.iter().filter(|segment| segment.entry.has_profiles_between(filter.from, filter.until)) {
-            let Some(opened) = self.shared.of_segment(segment, segment.profiles(&self.query))? else { continue };
-            let part = self.query.briefly(|| opened.part(filter, &key, &self.query, || segment.stacks(&self.query)));
-            self.shared.of_segment(segment, part)?.into_iter().for_each(&mut take);
+            let Some(opened) = self.shared.of_segment(segment, segment.profiles(query))? else { continue };
+            let before = query.memory.bytes();
+            let mut sums = GrowingSums::new(query);
+            let read = opened.each_value(filter, query, |_, value| sums.add(key(value), value));
+            let found = read.map(|()| sums.finish()).and_then(|sums| Ok((opened.named(&stacks_of(&sums), query)?, sums)));
+            let (named, sums) = self.shared.of_segment(segment, found)?;
+            self.hand_over(named.part(Arc::clone(opened.series()), sums), before, &mut take)?;
         }
         for generation in generations {
-            self.query.check()?;
-            let part = self.query.briefly(|| read(&generation.profiles).part(filter, &key, &self.query))?;
-            part.into_iter().for_each(&mut take);
+            query.check()?;
+            let before = query.memory.bytes();
+            let snapshot = read(&generation.profiles).snapshot();
+            query.take(snapshot.memory_bytes())?;
+            let mut sums = GrowingSums::new(query);
+            snapshot.each_value(filter, query, |_, value| sums.add(key(value), value))?;
+            let sums = sums.finish();
+            let named = generation.named_stacks(&stacks_of(&sums), query)?;
+            self.hand_over(named.part(snapshot.series, sums), before, &mut take)?;
         }
         Ok(())
+    }
+
+    /// Hands over a part, for which memory was taken beyond `before`: it is given back then.
+    fn hand_over<K>(
+        &self,
+        part: ProfilePart<K>,
+        before: u64,
+        take: impl FnOnce(ProfilePart<K>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let memory = &self.query.memory;
+        let of_part = memory.bytes().saturating_sub(before);
+        if !part.sums.is_empty() {
+            take(part)?;
+        }
+        memory.release_to(memory.bytes().saturating_sub(of_part));
+        Ok(())
+    }
+}
+
+impl LiveGeneration {
+    /// The stacks of these numbers. Whoever pushes waits for some of them at a time, not for all.
+    fn named_stacks(&self, ids: &BTreeSet<StackId>, query: &QueryLimits) -> Result<NamedStacks, StoreError> {
+        let mut named = NamedStacks::default();
+        for ids in Vec::from_iter(ids.iter().copied()).chunks(COPIED_AT_A_TIME) {
+            let bytes = read(&self.profiles).copy_stacks(ids, &mut named);
+            query.take(bytes)?;
+        }
+        for ids in named.wanted_locations().chunks(COPIED_AT_A_TIME) {
+            let bytes = read(&self.profiles).copy_locations(ids, &mut named);
+            query.take(bytes)?;
+        }
+        Ok(named)
     }
 }

@@ -12,7 +12,7 @@ use super::kept_parts::PartsAccount;
 use super::log_events::{self, is_log_event};
 use super::manifest::{SERVICES_MAX, SegmentEntry};
 use super::operations::Operations;
-use super::profiles::{self, OpenProfiles, ProfileHead, SegmentStacks};
+use super::profiles::{self, OpenProfiles, ProfileHead};
 use super::range_of_hour;
 use super::trace_index::TraceIndex;
 use crate::compact_spans::CompactSpans;
@@ -55,7 +55,6 @@ struct Parts {
     open: Option<Arc<OpenTables>>,
     operations: Option<Arc<Operations>>,
     profiles: Option<Arc<OpenProfiles>>,
-    stacks: Option<Arc<SegmentStacks>>,
     /// What they take together.
     bytes: u64,
 }
@@ -280,12 +279,6 @@ impl Segment {
         }
         let open = || query.briefly(|| OpenProfiles::open(&self.directory, query));
         self.part(|parts| &mut parts.profiles, open, OpenProfiles::memory_bytes).map(Some)
-    }
-
-    /// The stacks of its profiles.
-    pub(super) fn stacks(&self, query: &QueryLimits) -> Result<Arc<SegmentStacks>, StoreError> {
-        let open = || query.briefly(|| SegmentStacks::open(&self.directory, query));
-        self.part(|parts| &mut parts.stacks, open, SegmentStacks::memory_bytes)
     }
 
     fn index(&self) -> Result<Arc<TraceIndex>, StoreError> {

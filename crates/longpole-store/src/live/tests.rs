@@ -1,5 +1,6 @@
 //! Stories of a live store, on real files.
 
+use std::fs;
 use std::sync::mpsc;
 
 use longpole_model::{SpanId, TraceId};

@@ -8,11 +8,14 @@ use longpole_model::{Frame, Location, Text};
 use super::batch::{BadRows, Batch, Rows, at};
 use super::{Kind, Table, array, column, optional};
 
+/// The column of a frame's location.
+pub(crate) const LOCATION: &str = "location_id";
+
 pub(crate) static TABLE: Table = Table::new(
     "frames",
     "One row per function of a location: its inlined functions, and the called one.",
     &[
-        column("location_id", Kind::Number, "Its location."),
+        column(LOCATION, Kind::Number, "Its location."),
         column("inline_depth", Kind::Number, "0 for the innermost inlined function, and so on outwards to the called one."),
         column(
             "function",
@@ -57,15 +60,20 @@ pub(crate) fn build(rows: &[Row<'_>]) -> Vec<ArrayRef> {
 }
 
 pub(crate) fn read(batch: &Batch<'_>, locations: &mut [Location]) -> Rows<()> {
-    let (location_id, function) = (batch.number("location_id")?, batch.text("function")?);
+    read_at(batch, locations, |id| Some(id as usize))
+}
+
+/// Reads the frames of locations that lie at these places.
+pub(crate) fn read_at(batch: &Batch<'_>, locations: &mut [Location], place_of: impl Fn(u32) -> Option<usize>) -> Rows<()> {
+    let (location_id, function) = (batch.number(LOCATION)?, batch.text("function")?);
     let (file, line, reason) = (batch.text("file")?, batch.number("line")?, batch.text("reason")?);
     // Functions run at many addresses.
     let mut known: HashMap<&str, Text> = HashMap::new();
     let mut shared = |text| known.entry(text).or_insert_with(|| Text::from(text)).clone();
     for row in batch.rows() {
         let id = location_id.value(row);
-        let location =
-            locations.get_mut(id as usize).ok_or_else(|| BadRows(format!("location_id holds {id}, which is not a row of locations")))?;
+        let location = place_of(id).and_then(|place| locations.get_mut(place));
+        let location = location.ok_or_else(|| BadRows(format!("location_id holds {id}, which is not a row of locations")))?;
         location.frames.push(Frame {
             function: shared(function.value(row)),
             file: at(file, row, |row| shared(file.value(row))).unwrap_or_default(),
@@ -73,5 +81,12 @@ pub(crate) fn read(batch: &Batch<'_>, locations: &mut [Location]) -> Rows<()> {
             reason: at(reason, row, |row| reason.value(row).to_owned()),
         });
     }
+    Ok(())
+}
+
+/// Reads of each frame only whose it is.
+pub(crate) fn read_location_ids(batch: &Batch<'_>, take: impl FnMut(u32)) -> Rows<()> {
+    let location_id = batch.number(LOCATION)?;
+    batch.rows().map(|row| location_id.value(row)).for_each(take);
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Series of profiles of a server's segment, and where their values are.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef};
 use longpole_model::Timestamp;
@@ -34,7 +35,7 @@ pub(crate) static TABLE: Table = Table::new(
 /// A series, and the rows of its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SeriesRow {
-    pub(crate) series: ProfileSeries,
+    pub(crate) series: Arc<ProfileSeries>,
     pub(crate) values: Range<u32>,
     /// Times of the first and the last.
     pub(crate) times: [Timestamp; 2],
@@ -86,7 +87,7 @@ pub(crate) fn read(batch: &Batch<'_>, texts: &mut KeptTexts, rows: &mut Vec<Seri
         let range = first.and_then(|first| Some(first..first.checked_add(count.value(row))?));
         let range = range.ok_or_else(|| BadRows("column first_row refers to rows that cannot be there".into()))?;
         let times = [Timestamp(start.value(row)), Timestamp(end.value(row))];
-        rows.push(SeriesRow { series: ProfileSeries { profile_type, labels }, values: range, times });
+        rows.push(SeriesRow { series: Arc::new(ProfileSeries { profile_type, labels }), values: range, times });
     }
     Ok(())
 }

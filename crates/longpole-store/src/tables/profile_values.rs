@@ -40,7 +40,7 @@ pub(crate) fn build(rows: &[ProfileValue]) -> Vec<ArrayRef> {
 }
 
 /// Reads values and keeps none: `take` adds them up.
-pub(crate) fn read(batch: &Batch<'_>, mut take: impl FnMut(ProfileValue)) -> Rows<()> {
+pub(crate) fn read(batch: &Batch<'_>, mut take: impl FnMut(ProfileValue) -> Rows<()>) -> Rows<()> {
     let (series, time) = (batch.number("series_id")?, batch.int("time_unix_nano")?);
     let (stack, value) = (batch.number("stack_id")?, batch.int("value")?);
     let (trace_id, span_id, scope) = (batch.id("trace_id")?, batch.id("span_id")?, batch.shared_text("link_scope")?);
@@ -59,7 +59,7 @@ pub(crate) fn read(batch: &Batch<'_>, mut take: impl FnMut(ProfileValue)) -> Row
             stack: StackId(stack.value(row)),
             value: value.value(row),
             span,
-        });
+        })?;
     }
     Ok(())
 }

@@ -1,5 +1,8 @@
 //! Which series a selector finds.
 
+use std::borrow::Cow;
+
+use longpole_model::Text;
 use longpole_model::profile::{ProfileSeries, SERVICE_LABEL};
 use longpole_wire::pyroscope::selector::{MatchOp, Matcher, parse};
 use regex::{Regex, RegexBuilder};
@@ -7,7 +10,11 @@ use regex::{Regex, RegexBuilder};
 use crate::serve::query_error::QueryError;
 
 /// Memory of a regular expression, compiled.
-const REGEX_BYTES_MAX: usize = 1 << 20;
+const REGEX_BYTES_MAX: usize = 256 << 10;
+
+/// Conditions of all selectors of a query, and how many of them may be regular expressions. Grafana sends one for each label that is chosen.
+const MATCHERS_MAX: usize = 128;
+const REGEXES_MAX: usize = 64;
 
 /// Labels that are in no series and can be selected: the type of a profile, whole and in parts.
 pub(in crate::serve) const TYPE_LABEL: &str = "__profile_type__";
@@ -28,13 +35,29 @@ enum Condition {
 }
 
 impl Selector {
-    /// The selector of this text.
-    pub(in crate::serve) fn of(text: &str) -> Result<Selector, QueryError> {
-        let matchers = parse(text).map_err(|error| QueryError::Bad(error.to_string()))?;
-        Selector::of_matchers(matchers)
+    /// The selectors of these texts.
+    pub(in crate::serve) fn of_texts<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Vec<Selector>, QueryError> {
+        let matchers = texts.map(|text| parse(text).map_err(|error| QueryError::Bad(error.to_string())));
+        Selector::of_all(matchers.collect::<Result<_, _>>()?)
     }
 
+    /// The selector with these conditions.
     pub(in crate::serve) fn of_matchers(matchers: Vec<Matcher>) -> Result<Selector, QueryError> {
+        Ok(Selector::of_all(vec![matchers])?.pop().unwrap_or_default())
+    }
+
+    fn of_all(selectors: Vec<Vec<Matcher>>) -> Result<Vec<Selector>, QueryError> {
+        let all = || selectors.iter().flatten();
+        let regexes = all().filter(|matcher| matches!(matcher.op, MatchOp::Match | MatchOp::NotMatch)).count();
+        for (count, most, of) in [(all().count(), MATCHERS_MAX, "conditions"), (regexes, REGEXES_MAX, "regular expressions")] {
+            if count > most {
+                return Err(QueryError::Bad(format!("the query has {count} {of}; longpole takes {most} at most")));
+            }
+        }
+        selectors.into_iter().map(Selector::compiled).collect()
+    }
+
+    fn compiled(matchers: Vec<Matcher>) -> Result<Selector, QueryError> {
         let conditions = matchers.into_iter().map(|Matcher { name, op, value }| {
             let condition = match op {
                 MatchOp::Equal => Condition::Equal(value),
@@ -52,8 +75,8 @@ impl Selector {
         self.0.iter().all(|(name, condition)| {
             let value = value_of(series, name);
             match condition {
-                Condition::Equal(wanted) => value == *wanted,
-                Condition::NotEqual(wanted) => value != *wanted,
+                Condition::Equal(wanted) => value == wanted.as_str(),
+                Condition::NotEqual(wanted) => value != wanted.as_str(),
                 Condition::Match(regex) => regex.is_match(&value),
                 Condition::NotMatch(regex) => !regex.is_match(&value),
             }
@@ -63,23 +86,24 @@ impl Selector {
 
 /// A regular expression for a whole value.
 fn whole(text: &str) -> Result<Regex, QueryError> {
-    let regex = RegexBuilder::new(&format!("^(?:{text})$")).size_limit(REGEX_BYTES_MAX).build();
+    let regex = RegexBuilder::new(&format!("^(?:{text})$")).size_limit(REGEX_BYTES_MAX).dfa_size_limit(REGEX_BYTES_MAX).build();
     regex.map_err(|error| QueryError::Bad(format!("{text} is no regular expression: {error}")))
 }
 
 /// The value of a label of a series, or of its type; empty without one.
-pub(in crate::serve) fn value_of(series: &ProfileSeries, name: &str) -> String {
+pub(in crate::serve) fn value_of<'a>(series: &'a ProfileSeries, name: &str) -> Cow<'a, str> {
     let of_type = &series.profile_type;
-    match name {
-        TYPE_LABEL => of_type.to_string(),
-        NAME_LABEL => of_type.name.as_str().to_owned(),
-        "__type__" => of_type.sample_type.as_str().to_owned(),
-        "__unit__" => of_type.sample_unit.as_str().to_owned(),
-        "__period_type__" => of_type.period_type.as_str().to_owned(),
-        "__period_unit__" => of_type.period_unit.as_str().to_owned(),
-        "__service_name__" => series.label(SERVICE_LABEL).map_or_else(String::new, |value| value.as_str().to_owned()),
-        name => series.label(name).map_or_else(String::new, |value| value.as_str().to_owned()),
-    }
+    let text = match name {
+        TYPE_LABEL => return Cow::Owned(of_type.to_string()),
+        NAME_LABEL => Some(&of_type.name),
+        "__type__" => Some(&of_type.sample_type),
+        "__unit__" => Some(&of_type.sample_unit),
+        "__period_type__" => Some(&of_type.period_type),
+        "__period_unit__" => Some(&of_type.period_unit),
+        "__service_name__" => series.label(SERVICE_LABEL),
+        name => series.label(name),
+    };
+    Cow::Borrowed(text.map_or("", Text::as_str))
 }
 
 /// Names of the labels of a series, those of its type among them.
@@ -101,7 +125,7 @@ mod tests {
 
     #[test]
     fn all_conditions_must_hold() {
-        let finds = |text: &str| Selector::of(text).unwrap().finds(&series());
+        let finds = |text: &str| Selector::of_texts([text].into_iter()).unwrap()[0].finds(&series());
         for found in [
             "",
             "{}",
@@ -118,6 +142,16 @@ mod tests {
         for other in [r#"{service_name="cart",env="test"}"#, r#"{env=~"prod"}"#, r#"{region=~".+"}"#, r#"{env!~"prod.*"}"#] {
             assert!(!finds(other), "{other}");
         }
-        assert!(Selector::of(r#"{env=~"("}"#).unwrap_err().to_string().contains("no regular expression"));
+        assert!(Selector::of_texts([r#"{env=~"("}"#].into_iter()).unwrap_err().to_string().contains("no regular expression"));
+    }
+
+    #[test]
+    fn a_query_has_a_number_of_conditions() {
+        let many = |op: &str, count: usize| format!("{{{}}}", vec![format!(r#"env{op}"a""#); count].join(","));
+        let checked = |texts: &[String]| Selector::of_texts(texts.iter().map(String::as_str)).map(drop);
+        assert!(checked(&[many("=", 64), many("=~", 64)]).is_ok());
+        assert!(checked(&[many("=", 65), many("=~", 64)]).unwrap_err().to_string().contains("129 conditions"));
+        assert!(checked(&[many("=~", 33), many("!~", 32)]).unwrap_err().to_string().contains("65 regular expressions"));
+        assert!(checked(&[r#"{env=~"(a{500}){500}"}"#.to_owned()]).unwrap_err().to_string().contains("size limit"));
     }
 }

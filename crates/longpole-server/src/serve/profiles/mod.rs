@@ -19,8 +19,8 @@ use axum::Router;
 use axum::extract::RawQuery;
 use axum::routing::get;
 use longpole_analysis::profile::{ProfileDiff, ProfileTree};
-use longpole_model::profile::{ProfileSeries, ProfileType, SERVICE_LABEL};
-use longpole_model::{SpanId, Timestamp};
+use longpole_model::profile::{ProfileType, SERVICE_LABEL};
+use longpole_model::{SpanId, Text, Timestamp};
 use longpole_recording::view::{ProfileDiffView, ProfileTypeView, ProfileTypesView, ProfileView};
 use longpole_store::live::LiveStore;
 use longpole_wire::pyroscope::selector;
@@ -55,17 +55,19 @@ pub(super) fn routes(store: LiveStore) -> Router {
 
 /// A range of time by the names of its ends; the end is one that is too late.
 fn range(parameters: &Parameters, start: &str, end: &str) -> Result<Option<[Timestamp; 2]>, QueryError> {
-    let until = parameters.micros(end)?;
-    let Some(from) = parameters.micros(start)? else {
-        let back = |until: Timestamp| [Timestamp(until.unix_nanos().saturating_sub(LOOKBACK_NANOS)), until];
-        return Ok(until.map(back));
-    };
-    Ok(Some([from, until.unwrap_or_else(now)]))
+    Ok(match (parameters.micros(start)?, parameters.micros(end)?) {
+        (None, None) => None,
+        (None, Some(until)) => Some(hour_before(until)),
+        (Some(from), until) => Some([from, until.unwrap_or_else(now)]),
+    })
+}
+
+fn hour_before(until: Timestamp) -> [Timestamp; 2] {
+    [Timestamp(until.unix_nanos().saturating_sub(LOOKBACK_NANOS)), until]
 }
 
 fn last_hour() -> [Timestamp; 2] {
-    let until = now();
-    [Timestamp(until.unix_nanos().saturating_sub(LOOKBACK_NANOS)), until]
+    hour_before(now())
 }
 
 async fn types(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) -> Answer {
@@ -73,9 +75,9 @@ async fn types(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) -> 
         let parameters = Parameters::of(query.as_deref()).map_err(QueryError::from)?;
         let [from, until] = range(&parameters, "start", "end")?.unwrap_or_else(last_hour);
         let mut services: BTreeMap<ProfileType, BTreeSet<String>> = BTreeMap::new();
-        for ProfileSeries { profile_type, labels } in store.profile_series(from, until).map_err(QueryError::from)? {
-            let service = labels.iter().find(|(name, _)| name == SERVICE_LABEL).map_or("", |(_, value)| value.as_str());
-            services.entry(profile_type).or_default().insert(service.to_owned());
+        for series in Wanted::between([from, until]).series(&store)? {
+            let service = series.label(SERVICE_LABEL).map_or("", Text::as_str);
+            services.entry(series.profile_type.clone()).or_default().insert(service.to_owned());
         }
         let types = services.iter().map(|(of_type, services)| ProfileTypeView::new(of_type, services.iter().cloned())).collect();
         Ok(ProfileTypesView { types, from_unix_nano: from.unix_nanos().to_string(), to_unix_nano: until.unix_nanos().to_string() })

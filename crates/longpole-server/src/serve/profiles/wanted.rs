@@ -1,10 +1,11 @@
 //! What of the store a query wants.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
 
 use longpole_model::profile::{ProfileSeries, ProfileType};
 use longpole_model::{SpanId, Timestamp, TraceId};
-use longpole_store::live::ProfileFilter;
+use longpole_store::live::{LiveStore, ProfileFilter};
 use longpole_wire::pyroscope::querier::ProfileQuery;
 
 use super::matching::Selector;
@@ -32,10 +33,8 @@ impl Wanted {
             "" => None,
             text => Some(text.parse::<ProfileType>().map_err(|error| QueryError::Bad(format!("profileTypeID: {error}")))?),
         };
-        let mut selectors: Vec<Selector> = query.matchers.iter().map(|text| Selector::of(text)).collect::<Result<_, _>>()?;
-        if selectors.is_empty() || !query.selector.is_empty() {
-            selectors.push(Selector::of(&query.selector)?);
-        }
+        let others = (query.matchers.is_empty() || !query.selector.is_empty()).then_some(&query.selector);
+        let selectors = Selector::of_texts(query.matchers.iter().chain(others).map(String::as_str))?;
         let (from, until) = range(query.start_millis, query.end_millis);
         Ok(Wanted {
             profile_type,
@@ -52,6 +51,17 @@ impl Wanted {
         Wanted { profile_type: Some(profile_type), selectors: vec![selector], from, until, spans: None, traces: None }
     }
 
+    /// All profiles that there are.
+    pub(in crate::serve) fn all() -> Wanted {
+        let (from, until) = ALWAYS;
+        Wanted { profile_type: None, selectors: vec![Selector::default()], from, until, spans: None, traces: None }
+    }
+
+    /// Those of any type and series between two times, the second of them too late.
+    pub(in crate::serve) fn between([from, until]: [Timestamp; 2]) -> Wanted {
+        Wanted { from, until, ..Wanted::all() }
+    }
+
     /// The same, of some spans alone.
     pub(in crate::serve) fn of_spans(self, spans: HashSet<SpanId>) -> Wanted {
         Wanted { spans: Some(spans), ..self }
@@ -63,16 +73,24 @@ impl Wanted {
             && self.selectors.iter().any(|selector| selector.finds(series))
     }
 
+    /// The series that it wants, each once.
+    pub(in crate::serve) fn series(&self, store: &LiveStore) -> Result<BTreeSet<Arc<ProfileSeries>>, QueryError> {
+        let finds = |series: &ProfileSeries| self.finds(series);
+        Ok(store.profile_series(&self.filter(&finds))?)
+    }
+
     /// The same for the store.
     pub(in crate::serve) fn filter<'a>(&'a self, finds: &'a (dyn Fn(&ProfileSeries) -> bool + Sync)) -> ProfileFilter<'a> {
         ProfileFilter { series: finds, from: self.from, until: self.until, spans: self.spans.as_ref(), traces: self.traces.as_ref() }
     }
 }
 
+const ALWAYS: (Timestamp, Timestamp) = (Timestamp(i64::MIN), Timestamp(i64::MAX));
+
 /// The first time and the first one that is too late; 0 to 0 is always.
 fn range(start_millis: i64, end_millis: i64) -> (Timestamp, Timestamp) {
     if start_millis == 0 && end_millis == 0 {
-        return (Timestamp(i64::MIN), Timestamp(i64::MAX));
+        return ALWAYS;
     }
     // The last millisecond is in it.
     let until = end_millis.saturating_add(1).saturating_mul(MILLI);

@@ -1,12 +1,21 @@
 //! Answers of the querier, from what was added up.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
 use longpole_analysis::profile::{Levels, ProfileTree};
 use longpole_model::profile::ProfileType;
+use longpole_store::live::QueryLimits;
 use longpole_wire::pyroscope::querier::{FlameGraph, FlameGraphDiff};
+
+use crate::serve::query_error::QueryError;
 
 /// Bars of a flame graph if the query sets no number, and at most.
 const NODES: usize = 8_192;
 const NODES_MAX: usize = 1 << 20;
+
+/// Functions of a graph for Graphviz, which cannot draw more in any useful time.
+const DOT_NODES_MAX: usize = 1_000;
 
 /// How many bars a query wants; 0 is all that there may be.
 pub(super) fn nodes_max(wanted: Option<i64>) -> usize {
@@ -40,21 +49,42 @@ pub(super) fn flame_graph_diff(left: &ProfileTree, right: &ProfileTree, nodes: u
     }
 }
 
-/// A tree for Graphviz.
-pub(super) fn dot(tree: &ProfileTree, profile_type: &ProfileType, nodes: usize) -> String {
+/// A tree for Graphviz, of [`DOT_NODES_MAX`] functions at most.
+pub(super) fn dot(tree: &ProfileTree, profile_type: &ProfileType, nodes: usize, limits: &QueryLimits) -> Result<String, QueryError> {
     let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
     let mut out = format!("digraph \"{}\" {{\nnode [shape=box]\n", quoted(&profile_type.to_string()));
+    let mut memory = limits.growing();
     let mut above: Vec<usize> = Vec::new();
-    for (number, node) in tree.cut(nodes).nodes().into_iter().enumerate().skip(1) {
+    for (number, node) in tree.cut(nodes.min(DOT_NODES_MAX)).nodes().into_iter().enumerate().skip(1) {
         above.truncate(node.depth - 1);
+        let before = out.len();
         out.push_str(&format!("N{number} [label=\"{}\\n{} of {}\"]\n", quoted(node.name), node.own, node.total));
         if let Some(parent) = above.last() {
             out.push_str(&format!("N{parent} -> N{number} [label=\" {}\"]\n", node.total));
         }
         above.push(number);
+        // It becomes a part of the answer, which is a copy.
+        memory.take(2 * (out.len() - before) as u64)?;
     }
     out.push_str("}\n");
-    out
+    Ok(out)
+}
+
+/// Texts, each once and in their order.
+pub(super) fn distinct<'a>(
+    texts: impl Iterator<Item = impl Into<Cow<'a, str>>>,
+    limits: &QueryLimits,
+) -> Result<BTreeSet<String>, QueryError> {
+    let mut memory = limits.growing();
+    let mut distinct = BTreeSet::new();
+    for text in texts {
+        let text: Cow<'_, str> = text.into();
+        if !distinct.contains(&*text) {
+            memory.take((2 * size_of::<String>() + text.len()) as u64)?;
+            distinct.insert(text.into_owned());
+        }
+    }
+    Ok(distinct)
 }
 
 #[cfg(test)]
@@ -66,7 +96,7 @@ mod tests {
         let mut tree = ProfileTree::default();
         let names = ["main".into(), "pa\"rse".into()];
         tree.add(names.iter(), 3);
-        let text = dot(&tree, &"a:b:c:d:e".parse().unwrap(), 10);
+        let text = dot(&tree, &"a:b:c:d:e".parse().unwrap(), 10, &QueryLimits::default()).unwrap();
         assert!(text.contains("N2 [label=\"pa\\\"rse\\n3 of 3\"]\nN1 -> N2 [label=\" 3\"]"), "{text}");
     }
 

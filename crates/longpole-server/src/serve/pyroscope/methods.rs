@@ -1,7 +1,9 @@
 //! The methods of the querier.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use longpole_analysis::profile::ProfileTree;
 use longpole_model::Timestamp;
 use longpole_model::profile::{ProfileSeries, ProfileType};
 use longpole_store::live::LiveStore;
@@ -10,8 +12,8 @@ use longpole_wire::pyroscope::querier::{
     self, AnswerFormat, ProfileQuery, ProfileStats, QuerierMethod, QueryAnalysis, QueryScope, SeriesAnswer, SeriesPoint, StacktracesAnswer,
 };
 
-use super::answers::{dot, flame_graph, flame_graph_diff, nodes_max};
-use super::over_time::{self, Steps, labels};
+use super::answers::{distinct, dot, flame_graph, flame_graph_diff, nodes_max};
+use super::over_time::{self, LabelSet, Steps, label_bytes, labels};
 use crate::serve::profiles::matching::{names_of, value_of};
 use crate::serve::profiles::wanted::Wanted;
 use crate::serve::profiles::{merged, pprof};
@@ -35,32 +37,22 @@ pub(super) fn answer(store: &LiveStore, method: QuerierMethod, query: &[u8], cod
     match method {
         QuerierMethod::ProfileTypes => Ok(querier::profile_types(&profile_types(store, &query)?, codec)),
         QuerierMethod::LabelNames => {
-            let names: BTreeSet<String> = series(store, &query)?.iter().flat_map(names_of).map(str::to_owned).collect();
+            let series = series(store, &query)?;
+            let names = distinct(series.iter().flat_map(|series| names_of(series)), store.limits())?;
             Ok(querier::names(names.iter().map(String::as_str), codec))
         }
         QuerierMethod::LabelValues => {
             if query.name.is_empty() {
                 return Err("name is required".into());
             }
-            let mut values: BTreeSet<String> = series(store, &query)?.iter().map(|series| value_of(series, &query.name)).collect();
+            let series = series(store, &query)?;
+            let mut values = distinct(series.iter().map(|series| value_of(series, &query.name)), store.limits())?;
             values.remove("");
             Ok(querier::names(values.iter().map(String::as_str), codec))
         }
-        QuerierMethod::Series => {
-            let sets: BTreeSet<Vec<(String, String)>> =
-                series(store, &query)?.iter().map(|series| labels(series, &query.label_names)).filter(|set| !set.is_empty()).collect();
-            Ok(querier::label_sets(&Vec::from_iter(sets), codec))
-        }
+        QuerierMethod::Series => Ok(querier::label_sets(&label_sets(store, &query)?, codec)),
         QuerierMethod::SelectMergeStacktraces | QuerierMethod::SelectMergeSpanProfile => {
-            let wanted = Wanted::of(&query, true)?;
-            let (tree, nodes) = tree(store, &query)?;
-            let answer = match (query.format, &wanted.profile_type) {
-                (AnswerFormat::Dot, Some(profile_type)) => StacktracesAnswer::Dot(dot(&tree, profile_type, nodes)),
-                (AnswerFormat::Tree, _) => return Err("format: longpole answers FLAMEGRAPH, DOT and PPROF, and no TREE".into()),
-                (AnswerFormat::Pprof, _) => StacktracesAnswer::Pprof(pprof::profile(store, &wanted)?),
-                _ => StacktracesAnswer::FlameGraph(flame_graph(&tree, nodes)),
-            };
-            Ok(querier::stacktraces(&answer, codec)?)
+            Ok(querier::stacktraces(&stacktraces(store, &query)?, codec)?)
         }
         QuerierMethod::SelectMergeProfile => Ok(querier::pprof(pprof::profile(store, &Wanted::of(&query, true)?)?, codec)?),
         QuerierMethod::SelectSeries => Ok(querier::series(&points(store, &query)?, codec)),
@@ -71,24 +63,56 @@ pub(super) fn answer(store: &LiveStore, method: QuerierMethod, query: &[u8], cod
     }
 }
 
-/// The calls that a query wants, and how many bars of them.
-fn tree(store: &LiveStore, query: &ProfileQuery) -> Result<(longpole_analysis::profile::ProfileTree, usize), QueryError> {
+/// Refuses what only a server with workers answers.
+fn wanted(query: &ProfileQuery) -> Result<Wanted, QueryError> {
     if query.is_async {
         return Err("longpole answers at once: query without `async`".into());
     }
-    let wanted = Wanted::of(query, true)?;
-    Ok((merged::tree(store, &wanted, &query.call_site)?, nodes_max(query.max_nodes)))
+    Wanted::of(query, true)
 }
 
-fn series(store: &LiveStore, query: &ProfileQuery) -> Result<Vec<ProfileSeries>, QueryError> {
-    let wanted = Wanted::of(query, false)?;
-    let all = store.profile_series(wanted.from, wanted.until)?;
-    Ok(all.into_iter().filter(|series| wanted.finds(series)).collect())
+/// The calls that a query wants, and how many bars of them.
+fn tree(store: &LiveStore, query: &ProfileQuery) -> Result<(ProfileTree, usize), QueryError> {
+    Ok((merged::tree(store, &wanted(query)?, &query.call_site)?, nodes_max(query.max_nodes)))
+}
+
+fn stacktraces(store: &LiveStore, query: &ProfileQuery) -> Result<StacktracesAnswer, QueryError> {
+    let wanted = wanted(query)?;
+    let tree = || merged::tree(store, &wanted, &query.call_site);
+    let nodes = nodes_max(query.max_nodes);
+    match query.format {
+        AnswerFormat::Tree => Err("format: longpole answers FLAMEGRAPH, DOT and PPROF, and no TREE".into()),
+        AnswerFormat::Pprof => Ok(StacktracesAnswer::Pprof(pprof::profile(store, &wanted)?)),
+        AnswerFormat::Dot => {
+            let of_type = wanted.profile_type.clone().unwrap_or_default();
+            Ok(StacktracesAnswer::Dot(dot(&tree()?, &of_type, nodes, store.limits())?))
+        }
+        _ => Ok(StacktracesAnswer::FlameGraph(flame_graph(&tree()?, nodes))),
+    }
+}
+
+fn series(store: &LiveStore, query: &ProfileQuery) -> Result<BTreeSet<Arc<ProfileSeries>>, QueryError> {
+    Wanted::of(query, false)?.series(store)
 }
 
 fn profile_types(store: &LiveStore, query: &ProfileQuery) -> Result<Vec<ProfileType>, QueryError> {
-    let types: BTreeSet<ProfileType> = series(store, query)?.into_iter().map(|series| series.profile_type).collect();
+    let types: BTreeSet<ProfileType> = series(store, query)?.iter().map(|series| series.profile_type.clone()).collect();
     Ok(types.into_iter().collect())
+}
+
+/// The labels of series, each set once; all labels, or those that the query names.
+fn label_sets(store: &LiveStore, query: &ProfileQuery) -> Result<Vec<LabelSet>, QueryError> {
+    let names = over_time::label_names(&query.label_names)?;
+    let mut memory = store.limits().growing();
+    let mut sets: BTreeSet<LabelSet> = BTreeSet::new();
+    for series in series(store, query)? {
+        let set = labels(&series, &names);
+        if !set.is_empty() && !sets.contains(&set) {
+            memory.take(label_bytes(&set))?;
+            sets.insert(set);
+        }
+    }
+    Ok(Vec::from_iter(sets))
 }
 
 /// Values over time. Time on CPUs is a rate: CPUs that were busy.
@@ -102,16 +126,14 @@ fn points(store: &LiveStore, query: &ProfileQuery) -> Result<Vec<SeriesAnswer>, 
         return Err(format!("a series would have more than {POINTS_MAX} points: query a larger step or a shorter range").into());
     }
     let profile_type = wanted.profile_type.clone().unwrap_or_default();
-    let is_rate = &*profile_type.sample_unit == "nanoseconds" && matches!(&*profile_type.name, "process_cpu" | "wall" | "off_cpu");
+    let is_rate = profile_type.is_time() && matches!(&*profile_type.name, "process_cpu" | "wall" | "off_cpu");
     let is_average = query.is_average || profile_type.is_state();
-    let moments = over_time::moments(store, &wanted, &query.group_by)?;
+    let moments = over_time::moments(store, &wanted, &over_time::label_names(&query.group_by)?)?;
     let seconds = step as f64 / 1_000.0;
     let unit = if is_rate { 1e9 * seconds } else { 1.0 };
     let mut answers: Vec<(f64, SeriesAnswer)> = Vec::new();
     for (labels, values) in moments {
-        let mut steps = Steps::default();
-        values.into_iter().for_each(|(at, value)| steps.add(at, value, query.start_millis, step));
-        let points: Vec<SeriesPoint> = steps
+        let points: Vec<SeriesPoint> = Steps::of(&values, query.start_millis, step)
             .points(is_average)
             .map(|(at_millis, value)| SeriesPoint { value: value / unit, at_millis, exemplars: Vec::new() })
             .collect();

@@ -1,6 +1,8 @@
 //! Values over time.
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap, btree_map};
+use std::sync::Arc;
 
 use longpole_model::profile::ProfileSeries;
 use longpole_store::live::LiveStore;
@@ -12,15 +14,24 @@ use crate::serve::query_error::QueryError;
 /// Groups of an answer, at most.
 const GROUPS_MAX: usize = 10_000;
 
-/// Memory of a value at a moment.
-const MOMENT_BYTES: u64 = 48;
+/// Labels that a query may name.
+const NAMES_MAX: usize = 64;
+
+/// Memory of a value at a moment, with its place in the answer.
+const MOMENT_BYTES: u64 = 96;
+
+/// Memory of a label without its texts.
+const LABEL_BYTES: usize = 2 * size_of::<String>();
 
 /// Labels with their values.
 pub(super) type LabelSet = Vec<(String, String)>;
 
+/// Values by the moment, in milliseconds.
+pub(super) type Moments = BTreeMap<i64, i64>;
+
 /// The labels of a series that an answer has; those without a value are left out.
 pub(super) fn labels(series: &ProfileSeries, names: &[String]) -> LabelSet {
-    let of = |name: &str| (name.to_owned(), value_of(series, name));
+    let of = |name: &str| (name.to_owned(), value_of(series, name).into_owned());
     let all: Vec<(String, String)> = match names {
         [] => names_of(series).map(of).collect(),
         names => names.iter().map(|name| of(name)).collect(),
@@ -28,26 +39,67 @@ pub(super) fn labels(series: &ProfileSeries, names: &[String]) -> LabelSet {
     all.into_iter().filter(|(_, value)| !value.is_empty()).collect()
 }
 
-/// What the series that a query wants had at each moment, in milliseconds, by the values of some labels: what several series have at one moment is
-/// added up.
-pub(super) fn moments(store: &LiveStore, wanted: &Wanted, groups: &[String]) -> Result<BTreeMap<LabelSet, BTreeMap<i64, i64>>, QueryError> {
-    let finds = |series: &ProfileSeries| wanted.finds(series);
-    let mut moments: BTreeMap<LabelSet, BTreeMap<i64, i64>> = BTreeMap::new();
-    let mut too_many = false;
-    store.each_profile_value(&wanted.filter(&finds), |series, value| {
-        let group = if groups.is_empty() { LabelSet::new() } else { labels(series, groups) };
-        if moments.len() >= GROUPS_MAX && !moments.contains_key(&group) {
-            too_many = true;
-            return;
+/// Memory of labels.
+pub(super) fn label_bytes(labels: &LabelSet) -> u64 {
+    labels.iter().map(|(name, value)| LABEL_BYTES + name.len() + value.len()).sum::<usize>() as u64
+}
+
+/// The labels that a query names, each once.
+pub(super) fn label_names(names: &[String]) -> Result<Vec<String>, QueryError> {
+    let mut distinct: Vec<String> = Vec::new();
+    for name in names {
+        if distinct.contains(name) {
+            continue;
         }
-        let moment = moments.entry(group).or_default().entry(value.time.unix_nanos().div_euclid(1_000_000)).or_default();
-        *moment = moment.saturating_add(value.value);
+        if distinct.len() == NAMES_MAX {
+            return Err(QueryError::Bad(format!("the query names more than {NAMES_MAX} labels")));
+        }
+        distinct.push(name.clone());
+    }
+    Ok(distinct)
+}
+
+/// What the series that a query wants had at each moment, by the values of some labels, in their order: what several series have at one moment is
+/// added up.
+pub(super) fn moments(store: &LiveStore, wanted: &Wanted, groups: &[String]) -> Result<Vec<(LabelSet, Moments)>, QueryError> {
+    let finds = |series: &ProfileSeries| wanted.finds(series);
+    let mut place_of: HashMap<LabelSet, usize> = HashMap::new();
+    let mut moments: Vec<Moments> = Vec::new();
+    let mut too_many = false;
+    let (mut of_groups, mut of_moments) = (store.limits().growing(), store.limits().growing());
+    let group_of = |series: &Arc<ProfileSeries>| {
+        let group = if groups.is_empty() { LabelSet::new() } else { labels(series, groups) };
+        let next = place_of.len();
+        match place_of.entry(group) {
+            Entry::Occupied(known) => Ok(Some(*known.get())),
+            Entry::Vacant(_) if next == GROUPS_MAX => {
+                too_many = true;
+                Ok(None)
+            }
+            Entry::Vacant(place) => {
+                of_groups.take(label_bytes(place.key()))?;
+                Ok(Some(*place.insert(next)))
+            }
+        }
+    };
+    store.each_profile_value(&wanted.filter(&finds), group_of, |group, value| {
+        let Some(group) = group else { return Ok(()) };
+        moments.resize(moments.len().max(group + 1), Moments::new());
+        match moments[group].entry(value.time.unix_nanos().div_euclid(1_000_000)) {
+            btree_map::Entry::Occupied(mut sum) => *sum.get_mut() = sum.get().saturating_add(value.value),
+            btree_map::Entry::Vacant(place) => {
+                of_moments.take(MOMENT_BYTES)?;
+                place.insert(value.value);
+            }
+        }
+        Ok(())
     })?;
     if too_many {
         return Err(QueryError::Bad(format!("more than {GROUPS_MAX} series: group by fewer labels")));
     }
-    store.limits().take(moments.values().map(|values| values.len() as u64 * MOMENT_BYTES).sum())?;
-    Ok(moments)
+    let mut groups: Vec<(LabelSet, usize)> = place_of.into_iter().collect();
+    groups.sort_unstable();
+    Ok(groups.into_iter().map(|(labels, place)| (labels, moments.get_mut(place).map(std::mem::take).unwrap_or_default())).collect())
 }
 
 /// Points of a series: values by the end of the step that they are in.
@@ -58,8 +110,15 @@ pub(super) struct Steps {
 }
 
 impl Steps {
+    /// The steps of some values.
+    pub(super) fn of(values: &Moments, start: i64, step: i64) -> Steps {
+        let mut steps = Steps::default();
+        values.iter().for_each(|(at, value)| steps.add(*at, *value, start, step));
+        steps
+    }
+
     /// Adds a value at a time, both times in milliseconds. The first step ends at `start`.
-    pub(super) fn add(&mut self, at_millis: i64, value: i64, start: i64, step: i64) {
+    fn add(&mut self, at_millis: i64, value: i64, start: i64, step: i64) {
         let steps = at_millis.saturating_sub(start).max(0) as u64;
         let step = step.max(1);
         let ends = start.saturating_add(i64::try_from(steps.div_ceil(step.cast_unsigned())).unwrap_or(i64::MAX).saturating_mul(step));

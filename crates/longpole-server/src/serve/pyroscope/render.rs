@@ -5,12 +5,11 @@ use std::collections::BTreeSet;
 use axum::extract::RawQuery;
 use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
-use longpole_model::Timestamp;
 use longpole_store::live::LiveStore;
 use longpole_wire::pyroscope::render::{self, RenderFormat, RenderRange, RenderTimeline};
 
-use super::answers::{dot, flame_graph, flame_graph_diff, nodes_max};
-use super::over_time::{self, Steps};
+use super::answers::{distinct, dot, flame_graph, flame_graph_diff, nodes_max};
+use super::over_time::{self, Moments, Steps};
 use crate::off_the_reactor::off_the_reactor;
 use crate::query_parameters::Parameters;
 use crate::serve::profiles::matching::{Selector, value_of};
@@ -50,27 +49,27 @@ pub(super) async fn one(QueriedStore(store): QueriedStore, RawQuery(query): RawQ
         let tree = merged::tree(&store, &wanted, &[])?;
         let nodes = nodes_max(options.max_nodes.map(i64::from));
         if options.format == RenderFormat::Dot {
-            return Ok(Text("text/plain; charset=utf-8", dot(&tree, &range.profile_type, nodes)));
+            return Ok(Text("text/plain; charset=utf-8", dot(&tree, &range.profile_type, nodes, store.limits())?));
         }
         let timeline = |values: Steps, step: i64| {
             let first = range.from.unix_nanos().div_euclid(1_000_000_000);
             timeline(values, first, step, range.profile_type.is_state() || options.is_average)
         };
         let step = step_secs(&range);
-        let mut all = Steps::default();
         let start_millis = range.from.unix_nanos().div_euclid(1_000_000);
-        over_time::moments(&store, &wanted, &[])?.into_values().flatten().for_each(|(at, value)| {
-            all.add(at, value, start_millis, step.saturating_mul(1_000));
-        });
-        let mut groups = Vec::new();
-        if let [label, ..] = &options.group_by[..] {
-            for (labels, values) in over_time::moments(&store, &wanted, std::slice::from_ref(label))? {
-                let mut steps = Steps::default();
-                values.into_iter().for_each(|(at, value)| steps.add(at, value, start_millis, step.saturating_mul(1_000)));
+        let label = options.group_by.get(..1).unwrap_or_default();
+        let (mut all, mut groups) = (Moments::new(), Vec::new());
+        for (labels, values) in over_time::moments(&store, &wanted, label)? {
+            for (at, value) in &values {
+                let sum: &mut i64 = all.entry(*at).or_default();
+                *sum = sum.saturating_add(*value);
+            }
+            if !label.is_empty() {
                 let name = labels.into_iter().next().map_or_else(String::new, |(_, value)| value);
-                groups.push((name, timeline(steps, step)));
+                groups.push((name, timeline(Steps::of(&values, start_millis, step.saturating_mul(1_000)), step)));
             }
         }
+        let all = Steps::of(&all, start_millis, step.saturating_mul(1_000));
         let graph = flame_graph(&tree, nodes);
         Ok(Text(JSON, render::flamebearer(&graph, &range.profile_type, Some(&timeline(all, step)), &groups)))
     })
@@ -120,6 +119,6 @@ pub(super) async fn label_values(QueriedStore(store): QueriedStore, RawQuery(que
 }
 
 fn all_values(store: &LiveStore, label: &str) -> Result<BTreeSet<String>, QueryError> {
-    let series = store.profile_series(Timestamp(i64::MIN), Timestamp(i64::MAX))?;
-    Ok(series.iter().map(|series| value_of(series, label)).filter(|value| !value.is_empty()).collect())
+    let series = Wanted::all().series(store)?;
+    distinct(series.iter().map(|series| value_of(series, label)).filter(|value| !value.is_empty()), store.limits())
 }

@@ -1,16 +1,22 @@
 //! The profiles of a server that stand in no segment yet, in memory.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use longpole_model::profile::{ProfileBatch, ProfileSeries, ProfileValue, SERVICE_LABEL};
-use longpole_model::{Text, Timestamp};
+use longpole_model::{LocationId, StackId, Text, Timestamp};
 
+use super::head_values::{HeadSnapshot, HeadValues};
+use super::named_stacks::NamedStacks;
 use super::stack_tables::StackTables;
 use crate::numbers::{u32_of, usize_of};
 
 /// Series of a generation. A program that puts a request's id into a label has a series for each request: those behind this number count for one
 /// series of their service.
 const SERIES_MAX: usize = if cfg!(test) { 4 } else { 1 << 16 };
+
+/// Series that take those that are too many. With more services and types than that, values are left out.
+const OVERFLOW_SERIES_MAX: usize = if cfg!(test) { 2 } else { 1_024 };
 
 /// The label of the series that all of a service behind [`SERIES_MAX`] count for.
 pub const OVERFLOW_LABEL: &str = "longpole_overflow";
@@ -19,12 +25,23 @@ pub const OVERFLOW_LABEL: &str = "longpole_overflow";
 #[derive(Debug, Default)]
 pub(crate) struct ProfileHead {
     pub(super) tables: StackTables,
-    pub(super) series: Vec<ProfileSeries>,
-    series_of: HashMap<ProfileSeries, u32>,
-    pub(super) values: Vec<ProfileValue>,
+    series: Vec<Arc<ProfileSeries>>,
+    series_of: HashMap<Arc<ProfileSeries>, u32>,
+    values: HeadValues,
+    times: Option<[Timestamp; 2]>,
     series_bytes: usize,
     /// Values whose series was one too many.
     overflown: u64,
+    /// Values that even the series for those had no place for.
+    left_out: u64,
+}
+
+/// Where a value of a series is counted.
+#[derive(Debug, Clone, Copy)]
+enum SeriesPlace {
+    Own(u32),
+    Overflow(u32),
+    None,
 }
 
 impl ProfileHead {
@@ -38,54 +55,84 @@ impl ProfileHead {
         self.overflown
     }
 
-    /// Bytes that it takes in memory, about.
-    pub(crate) fn memory_bytes(&self) -> u64 {
-        let values = self.values.capacity() * size_of::<ProfileValue>();
-        self.tables.memory_bytes() + (self.series_bytes + values) as u64
+    /// Values that count for no series, because there were too many services and types.
+    pub(crate) fn left_out(&self) -> u64 {
+        self.left_out
     }
 
-    /// The series with a value between two times, the second of them too late.
-    pub(crate) fn series_between(&self, from: Timestamp, until: Timestamp) -> impl Iterator<Item = &ProfileSeries> {
-        let mut has_value = vec![false; self.series.len()];
-        let inside = self.values.iter().filter(|value| from <= value.time && value.time < until);
-        inside.for_each(|value| has_value[value.series as usize] = true);
-        self.series.iter().zip(has_value).filter(|(_, has_value)| *has_value).map(|(series, _)| series)
+    /// Bytes that it takes in memory, about.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.tables.memory_bytes() + (self.series_bytes + self.values.memory_bytes()) as u64
+    }
+
+    /// What it has at this moment.
+    pub(crate) fn snapshot(&self) -> HeadSnapshot {
+        HeadSnapshot { series: self.series.iter().cloned().collect(), values: self.values.clone() }
+    }
+
+    /// Adds these stacks to those that a query needs. Returns the memory that they take.
+    pub(crate) fn copy_stacks(&self, ids: &[StackId], named: &mut NamedStacks) -> u64 {
+        self.tables.copy_stacks(ids, named)
+    }
+
+    /// Adds these locations to those that a query needs. Returns the memory that they take.
+    pub(crate) fn copy_locations(&self, ids: &[LocationId], named: &mut NamedStacks) -> u64 {
+        self.tables.copy_locations(ids, named)
     }
 
     /// The first and the last time of a value.
     pub(crate) fn times(&self) -> Option<[Timestamp; 2]> {
-        Some([self.values.iter().map(|value| value.time).min()?, self.values.iter().map(|value| value.time).max()?])
+        self.times
     }
 
     /// Takes the profiles of a request.
     pub(crate) fn push(&mut self, batch: &ProfileBatch) {
         let stacks = self.tables.take(batch);
-        let mut series: Vec<Option<(u32, bool)>> = vec![None; batch.series.len()];
+        let mut places: Vec<Option<SeriesPlace>> = vec![None; batch.series.len()];
         for value in &batch.values {
             // One without a series or a stack was refused when the request was decoded.
             let (Some(of_batch), Some(stack)) = (batch.series.get(value.series as usize), stacks.get(value.stack.0 as usize)) else {
                 continue;
             };
-            let (place, is_overflow) = *series[value.series as usize].get_or_insert_with(|| self.place_of(of_batch));
-            self.overflown += u64::from(is_overflow);
-            self.values.push(ProfileValue { series: place, stack: *stack, ..*value });
+            let series = match *places[value.series as usize].get_or_insert_with(|| self.place_of(of_batch)) {
+                SeriesPlace::Own(place) => place,
+                SeriesPlace::Overflow(place) => {
+                    self.overflown += 1;
+                    place
+                }
+                SeriesPlace::None => {
+                    self.left_out += 1;
+                    continue;
+                }
+            };
+            self.values.push(ProfileValue { series, stack: *stack, ..*value });
+            let [first, last] = self.times.unwrap_or([value.time; 2]);
+            self.times = Some([first.min(value.time), last.max(value.time)]);
         }
     }
 
-    /// The place of a series, and whether it is another one than its own.
-    fn place_of(&mut self, series: &ProfileSeries) -> (u32, bool) {
+    fn place_of(&mut self, series: &ProfileSeries) -> SeriesPlace {
         if let Some(known) = self.series_of.get(series) {
-            return (*known, false);
+            return SeriesPlace::Own(*known);
         }
-        let is_overflow = self.series.len() >= SERIES_MAX;
-        let series = if is_overflow { overflow_of(series) } else { series.clone() };
-        let next = u32_of(self.series.len());
-        let place = *self.series_of.entry(series.clone()).or_insert(next);
-        if place == next {
-            self.series_bytes += 2 * usize_of(series.memory_bytes());
-            self.series.push(series);
+        if self.series.len() < SERIES_MAX {
+            return SeriesPlace::Own(self.add_series(series.clone()));
         }
-        (place, is_overflow)
+        let overflow = overflow_of(series);
+        match self.series_of.get(&overflow) {
+            Some(known) => SeriesPlace::Overflow(*known),
+            None if self.series.len() < SERIES_MAX + OVERFLOW_SERIES_MAX => SeriesPlace::Overflow(self.add_series(overflow)),
+            None => SeriesPlace::None,
+        }
+    }
+
+    fn add_series(&mut self, series: ProfileSeries) -> u32 {
+        let place = u32_of(self.series.len());
+        self.series_bytes += usize_of(series.memory_bytes()) + size_of::<(Arc<ProfileSeries>, u32)>();
+        let series = Arc::new(series);
+        self.series.push(Arc::clone(&series));
+        self.series_of.insert(series, place);
+        place
     }
 }
 
@@ -115,5 +162,24 @@ mod tests {
             (last.label(OVERFLOW_LABEL).map(Text::as_str), last.label(SERVICE_LABEL).map(Text::as_str)),
             (Some("true"), Some("cart"))
         );
+    }
+
+    #[test]
+    fn too_many_services_are_left_out_and_counted() {
+        let mut head = ProfileHead::default();
+        (0..20).for_each(|service| head.push(&profile_batch(&format!("service-{service}"), 0, &[("main", 1)])));
+        assert_eq!(head.series.len(), SERIES_MAX + OVERFLOW_SERIES_MAX);
+        assert_eq!((head.values.len(), head.overflown(), head.left_out()), (6, 2, 14));
+    }
+
+    #[test]
+    fn a_snapshot_has_every_value_until_then() {
+        let mut head = ProfileHead::default();
+        (0..7).for_each(|second| head.push(&profile_batch("cart", second, &[("main", second)])));
+        let snapshot = head.snapshot();
+        head.push(&profile_batch("cart", 9, &[("main", 9)]));
+        let values: Vec<i64> = snapshot.values.iter().map(|value| value.value).collect();
+        assert_eq!(values, [0, 1, 2, 3, 4, 5, 6]);
+        assert_eq!((head.len(), head.times()), (8, Some([Timestamp(0), Timestamp(9)])));
     }
 }

@@ -9,6 +9,8 @@
 //! Stacks have numbers of their own in each head and each segment. There is no table of symbols beside the segments, so a segment goes as one folder.
 
 mod head;
+mod head_values;
+mod named_stacks;
 mod query;
 mod segment;
 mod stack_tables;
@@ -17,5 +19,7 @@ mod tests;
 
 pub use self::head::OVERFLOW_LABEL;
 pub(super) use self::head::ProfileHead;
-pub use self::query::{ProfileFilter, ProfilePart, ProfileStacks, ProfileSums};
-pub(super) use self::segment::{OpenProfiles, SegmentStacks, is_there, write};
+pub(super) use self::named_stacks::{NamedStacks, stacks_of};
+pub(super) use self::query::{GrowingSums, overlaps};
+pub use self::query::{ProfileFilter, ProfilePart, ProfileStacks, ProfileSums, SeriesList};
+pub(super) use self::segment::{OpenProfiles, is_there, write};

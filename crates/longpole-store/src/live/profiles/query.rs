@@ -1,17 +1,20 @@
 //! What a query wants of profiles, and what one head or segment has of it.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use longpole_model::profile::{ProfileSeries, ProfileValue};
 use longpole_model::{Frame, Location, SpanId, Stack, StackId, Timestamp, TraceId};
 
-use super::head::ProfileHead;
 use crate::error::StoreError;
-use crate::query_limits::QueryLimits;
+use crate::query_limits::{GrowingMemory, QueryLimits};
 
 /// Memory of a sum, with its place in the map of all: about.
-pub(super) const SUM_BYTES: u64 = 64;
+const SUM_BYTES: u64 = 64;
+
+/// The series of a head or segment, by place.
+pub type SeriesList = Arc<[Arc<ProfileSeries>]>;
 
 /// Which values a query wants.
 #[derive(Clone, Copy)]
@@ -34,12 +37,12 @@ impl std::fmt::Debug for ProfileFilter<'_> {
     }
 }
 
-impl ProfileFilter<'_> {
-    /// Whether a series whose values have these first and last times may have some.
-    pub(super) fn may_have(&self, times: [Timestamp; 2]) -> bool {
-        times[0] < self.until && times[1] >= self.from
-    }
+/// Whether values with these first and last times may lie between two times, the second of them too late.
+pub(in crate::live) fn overlaps([first, last]: [Timestamp; 2], from: Timestamp, until: Timestamp) -> bool {
+    first < until && last >= from
+}
 
+impl ProfileFilter<'_> {
     pub(super) fn wants(&self, value: &ProfileValue) -> bool {
         let is_linked = |spans: &HashSet<SpanId>| value.span.and_then(|span| span.span_id).is_some_and(|id| spans.contains(&id));
         let is_traced = |traces: &HashSet<TraceId>| value.span.and_then(|span| span.trace_id).is_some_and(|id| traces.contains(&id));
@@ -48,14 +51,14 @@ impl ProfileFilter<'_> {
 }
 
 /// What one head or segment has: how much each stack of each series had, or of each span.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProfilePart<K = u32> {
-    /// Series, by place.
-    pub series: Vec<ProfileSeries>,
+    /// Its series, by place.
+    pub series: SeriesList,
     /// Sums, by place of the series, or else by span, and by stack; they saturate.
     pub sums: ProfileSums<K>,
-    /// What the numbers of stacks mean.
-    pub stacks: Arc<ProfileStacks>,
+    /// What the numbers of stacks mean: those stacks that the sums name, and no others.
+    pub stacks: ProfileStacks,
 }
 
 /// Values added up by series or span, and by stack.
@@ -70,6 +73,17 @@ pub struct ProfileStacks {
     pub locations: Vec<Location>,
 }
 
+impl<K> ProfilePart<K> {
+    /// Memory that it takes, about; texts and series are shared.
+    pub fn memory_bytes(&self) -> u64 {
+        let of_stack = |stack: &Stack| size_of::<Stack>() + size_of_val(&*stack.locations);
+        let of_location = |location: &Location| size_of::<Location>() + size_of_val(&*location.frames);
+        let stacks: usize = self.stacks.stacks.iter().map(of_stack).sum();
+        let locations: usize = self.stacks.locations.iter().map(of_location).sum();
+        self.sums.len() as u64 * SUM_BYTES + (stacks + locations) as u64
+    }
+}
+
 impl ProfileStacks {
     /// The frames of a stack, the root first; none for a number that is not here.
     pub fn frames_of(&self, stack: StackId) -> impl Iterator<Item = &Frame> {
@@ -79,38 +93,32 @@ impl ProfileStacks {
     }
 }
 
-/// Adds a value to those of the same key and stack.
-pub(super) fn add<K: Ord>(sums: &mut ProfileSums<K>, key: Option<K>, value: &ProfileValue) {
-    let Some(key) = key else { return };
-    let sum = sums.entry((key, value.stack)).or_default();
-    *sum = sum.saturating_add(value.value);
+/// Sums that take memory as they become more.
+#[derive(Debug)]
+pub(in crate::live) struct GrowingSums<'a, K> {
+    sums: ProfileSums<K>,
+    memory: GrowingMemory<'a>,
 }
 
-impl ProfileHead {
-    /// Hands over the values that a query wants.
-    pub(crate) fn each_value(&self, filter: &ProfileFilter<'_>, mut take: impl FnMut(&ProfileSeries, &ProfileValue)) {
-        let wanted: Vec<bool> = self.series.iter().map(filter.series).collect();
-        for value in self.values.iter().filter(|value| wanted[value.series as usize] && filter.wants(value)) {
-            take(&self.series[value.series as usize], value);
-        }
+impl<'a, K: Ord> GrowingSums<'a, K> {
+    pub(in crate::live) fn new(query: &'a QueryLimits) -> Self {
+        GrowingSums { sums: BTreeMap::new(), memory: query.growing() }
     }
 
-    /// What it has for a query; `None` for nothing.
-    pub(crate) fn part<K: Ord>(
-        &self,
-        filter: &ProfileFilter<'_>,
-        key: impl Fn(&ProfileValue) -> Option<K>,
-        query: &QueryLimits,
-    ) -> Result<Option<ProfilePart<K>>, StoreError> {
-        let mut sums = BTreeMap::new();
-        self.each_value(filter, |_, value| add(&mut sums, key(value), value));
-        if sums.is_empty() {
-            return Ok(None);
+    /// Adds a value to those of the same key and stack; one without a key is left out.
+    pub(in crate::live) fn add(&mut self, key: Option<K>, value: &ProfileValue) -> Result<(), StoreError> {
+        let Some(key) = key else { return Ok(()) };
+        match self.sums.entry((key, value.stack)) {
+            Entry::Occupied(mut sum) => *sum.get_mut() = sum.get().saturating_add(value.value),
+            Entry::Vacant(place) => {
+                self.memory.take(SUM_BYTES)?;
+                place.insert(value.value);
+            }
         }
-        query.take(sums.len() as u64 * SUM_BYTES)?;
-        // A copy, so that nobody who sends waits for a query.
-        query.take(self.tables.memory_bytes())?;
-        let stacks = ProfileStacks { stacks: self.tables.stacks.clone(), locations: self.tables.locations.clone() };
-        Ok(Some(ProfilePart { series: self.series.clone(), sums, stacks: Arc::new(stacks) }))
+        Ok(())
+    }
+
+    pub(in crate::live) fn finish(self) -> ProfileSums<K> {
+        self.sums
     }
 }

@@ -1,15 +1,17 @@
 //! The profiles of a segment, in tables.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use longpole_model::profile::{ProfileSeries, ProfileValue};
-use longpole_model::{Location, Mapping, Stack, Timestamp};
+use longpole_model::{Location, Mapping, Stack, StackId, Timestamp};
 
 use super::head::ProfileHead;
-use super::query::{ProfileFilter, ProfilePart, ProfileStacks, SUM_BYTES, add};
+use super::head_values::HeadSnapshot;
+use super::named_stacks::NamedStacks;
+use super::query::{ProfileFilter, SeriesList, overlaps};
 use crate::error::StoreError;
 use crate::format::RECORDING_VERSION;
 use crate::memory::kept_texts::KeptTexts;
@@ -17,12 +19,14 @@ use crate::numbers::u32_of;
 use crate::query_limits::QueryLimits;
 use crate::segment::reader::{OpenTable, Tables};
 use crate::segment::writer::Writer;
+use crate::tables::batch::BadRows;
 use crate::tables::profile_series::{self, SeriesRow};
 use crate::tables::{frames, locations, mappings, profile_values, stacks};
 
 /// Writes the profiles of a generation, by series and time. Returns the first and the last time of a value.
 pub(in crate::live) fn write(writer: &mut Writer<'_>, head: &ProfileHead) -> Result<[Timestamp; 2], StoreError> {
-    let mut values = head.values.clone();
+    let HeadSnapshot { series, values } = head.snapshot();
+    let mut values: Vec<ProfileValue> = values.iter().copied().collect();
     values.sort_by_key(|value| (value.series, value.time, value.stack));
     let rows: Vec<SeriesRow> = values
         .chunk_by(|a, b| a.series == b.series)
@@ -30,7 +34,7 @@ pub(in crate::live) fn write(writer: &mut Writer<'_>, head: &ProfileHead) -> Res
             let range = *first..*first + u32_of(values.len());
             *first = range.end;
             let times = [values[0].time, values[values.len() - 1].time];
-            Some(SeriesRow { series: head.series[values[0].series as usize].clone(), values: range, times })
+            Some(SeriesRow { series: Arc::clone(&series[values[0].series as usize]), values: range, times })
         })
         .collect();
     // Series without a value have no row, so the numbers are those of the rows.
@@ -44,9 +48,7 @@ pub(in crate::live) fn write(writer: &mut Writer<'_>, head: &ProfileHead) -> Res
     writer.write(&locations::TABLE, size_of::<Location>(), &tables.locations, locations::build)?;
     writer.write(&frames::TABLE, FRAME_BYTES, &frames::rows(&tables.locations), frames::build)?;
     writer.write(&stacks::TABLE, size_of::<Stack>(), &tables.stacks, stacks::build)?;
-    let first = rows.iter().map(|row| row.times[0]).min().unwrap_or(Timestamp(0));
-    let last = rows.iter().map(|row| row.times[1]).max().unwrap_or(Timestamp(0));
-    Ok([first, last])
+    Ok(head.times().unwrap_or_default())
 }
 
 /// Whether a segment has profiles.
@@ -57,35 +59,43 @@ pub(in crate::live) fn is_there(directory: &Path) -> bool {
 /// Memory of a frame without its texts.
 const FRAME_BYTES: usize = size_of::<longpole_model::Frame>();
 
-/// The tables of values, and which series they are of.
+/// The tables of a segment's profiles, and which series there are.
 #[derive(Debug)]
 pub(in crate::live) struct OpenProfiles {
-    series: Vec<SeriesRow>,
+    rows: Vec<SeriesRow>,
+    series: SeriesList,
     values: OpenTable,
-    bytes: u64,
-}
-
-/// The stacks of a segment, which stay in memory for the next query.
-#[derive(Debug)]
-pub(in crate::live) struct SegmentStacks {
-    stacks: Arc<ProfileStacks>,
+    stacks: OpenTable,
+    locations: OpenTable,
+    frames: OpenTable,
     bytes: u64,
 }
 
 impl OpenProfiles {
     pub(in crate::live) fn open(directory: &Path, query: &QueryLimits) -> Result<Self, StoreError> {
         let tables = Tables::of_directory(directory, RECORDING_VERSION)?;
-        let (values, of_series) = (OpenTable::new(&tables, &profile_values::TABLE)?, OpenTable::new(&tables, &profile_series::TABLE)?);
-        let (mut texts, mut series) = (KeptTexts::of_reader(), Vec::new());
+        let open = |table| OpenTable::new(&tables, table);
+        let of_series = open(&profile_series::TABLE)?;
+        let (mut texts, mut rows) = (KeptTexts::of_reader(), Vec::new());
         let before = query.memory.bytes();
-        of_series.read_all(size_of::<SeriesRow>(), query, |batch| profile_series::read(&batch, &mut texts, &mut series))?;
-        let bytes = values.memory_bytes() + query.memory.bytes().saturating_sub(before);
-        Ok(OpenProfiles { series, values, bytes })
+        let row_bytes = size_of::<SeriesRow>() + size_of::<ProfileSeries>();
+        of_series.read_all(row_bytes, query, |batch| profile_series::read(&batch, &mut texts, &mut rows))?;
+        let of_rows = query.memory.bytes().saturating_sub(before);
+        let (values, stacks, locations) = (open(&profile_values::TABLE)?, open(&stacks::TABLE)?, open(&locations::TABLE)?);
+        let frames = open(&frames::TABLE)?;
+        let bytes = of_rows + [&values, &stacks, &locations, &frames].iter().map(|table| table.memory_bytes()).sum::<u64>();
+        let series = rows.iter().map(|row| Arc::clone(&row.series)).collect();
+        Ok(OpenProfiles { rows, series, values, stacks, locations, frames, bytes })
     }
 
     /// Memory that it takes, about.
     pub(in crate::live) fn memory_bytes(&self) -> u64 {
-        self.bytes + (self.series.len() * size_of::<SeriesRow>()) as u64
+        self.bytes
+    }
+
+    /// Its series, by place.
+    pub(in crate::live) fn series(&self) -> &SeriesList {
+        &self.series
     }
 
     /// How many values there are.
@@ -95,66 +105,73 @@ impl OpenProfiles {
 
     /// The first and the last time of a value.
     pub(in crate::live) fn times(&self) -> Option<[Timestamp; 2]> {
-        Some([self.series.iter().map(|row| row.times[0]).min()?, self.series.iter().map(|row| row.times[1]).max()?])
+        Some([self.rows.iter().map(|row| row.times[0]).min()?, self.rows.iter().map(|row| row.times[1]).max()?])
     }
 
-    /// The series with a value between two times, the second of them too late.
-    pub(in crate::live) fn series_between(&self, from: Timestamp, until: Timestamp) -> impl Iterator<Item = &ProfileSeries> {
-        self.series.iter().filter(move |row| row.times[0] < until && row.times[1] >= from).map(|row| &row.series)
+    fn wanted<'a>(&'a self, filter: &'a ProfileFilter<'_>) -> impl Iterator<Item = &'a SeriesRow> {
+        let in_time = self.rows.iter().filter(|row| overlaps(row.times, filter.from, filter.until));
+        in_time.filter(|row| (filter.series)(&row.series))
     }
 
-    /// Hands over the values that a query wants.
+    /// The series that may have a value that a query wants.
+    pub(in crate::live) fn series_of<'a>(&'a self, filter: &'a ProfileFilter<'_>) -> impl Iterator<Item = &'a Arc<ProfileSeries>> {
+        self.wanted(filter).map(|row| &row.series)
+    }
+
+    /// Hands over the values that a query wants, with the places of their series.
     pub(in crate::live) fn each_value(
         &self,
         filter: &ProfileFilter<'_>,
         query: &QueryLimits,
-        mut take: impl FnMut(&ProfileSeries, &ProfileValue),
+        mut take: impl FnMut(&[Arc<ProfileSeries>], &ProfileValue) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        let wanted = self.series.iter().filter(|row| filter.may_have(row.times) && (filter.series)(&row.series));
-        let ranges: Vec<Range<u32>> = wanted.map(|row| row.values.clone()).collect();
-        self.values.read(0, &ranges, query, |batch| {
+        let ranges: Vec<Range<u32>> = self.wanted(filter).map(|row| row.values.clone()).collect();
+        let mut failed = None;
+        let read = self.values.read(0, &ranges, query, |batch| {
             profile_values::read(&batch, |value| {
-                if let Some(row) = self.series.get(value.series as usize).filter(|_| filter.wants(&value)) {
-                    take(&row.series, &value);
+                if (value.series as usize) < self.series.len() && filter.wants(&value) {
+                    take(&self.series, &value).map_err(|error| {
+                        let reason = BadRows(error.to_string());
+                        failed = Some(error);
+                        reason
+                    })?;
                 }
+                Ok(())
             })
-        })
+        });
+        failed.map_or(read, Err)
     }
 
-    /// What it has for a query; `None` for nothing. `stacks` opens what the numbers of stacks mean.
-    pub(in crate::live) fn part<K: Ord>(
-        &self,
-        filter: &ProfileFilter<'_>,
-        key: impl Fn(&ProfileValue) -> Option<K>,
-        query: &QueryLimits,
-        stacks: impl FnOnce() -> Result<Arc<SegmentStacks>, StoreError>,
-    ) -> Result<Option<ProfilePart<K>>, StoreError> {
-        let mut sums = BTreeMap::new();
-        self.each_value(filter, query, |_, value| add(&mut sums, key(value), value))?;
-        if sums.is_empty() {
-            return Ok(None);
-        }
-        query.take(sums.len() as u64 * SUM_BYTES)?;
-        let series = self.series.iter().map(|row| row.series.clone()).collect();
-        Ok(Some(ProfilePart { series, sums, stacks: Arc::clone(&stacks()?.stacks) }))
+    /// The stacks of these numbers.
+    pub(in crate::live) fn named(&self, ids: &BTreeSet<StackId>, query: &QueryLimits) -> Result<NamedStacks, StoreError> {
+        let mut named = NamedStacks::default();
+        let stacks = ranges_of(ids.iter().map(|id| id.0));
+        self.stacks.read(size_of::<Stack>(), &stacks, query, |batch| stacks::read(&batch, &mut named.stacks))?;
+        let wanted: Vec<u32> = named.wanted_locations().iter().map(|id| id.0).collect();
+        let locations = ranges_of(wanted.iter().copied());
+        self.locations.read(size_of::<Location>(), &locations, query, |batch| locations::read(&batch, &mut named.locations))?;
+        let place_of = |location: u32| wanted.binary_search(&location).ok();
+        let (mut rows, mut row) = (Vec::new(), 0);
+        self.frames.read_columns(&[frames::LOCATION], 0, query, |batch| {
+            frames::read_location_ids(&batch, |location| {
+                rows.extend(place_of(location).map(|_| row));
+                row += 1;
+            })
+        })?;
+        let frames = ranges_of(rows.into_iter());
+        self.frames.read(FRAME_BYTES, &frames, query, |batch| frames::read_at(&batch, &mut named.locations, place_of))?;
+        Ok(named)
     }
 }
 
-impl SegmentStacks {
-    pub(in crate::live) fn open(directory: &Path, query: &QueryLimits) -> Result<Self, StoreError> {
-        let tables = Tables::of_directory(directory, RECORDING_VERSION)?;
-        let (mut stacks, mut locations) = (Vec::new(), Vec::new());
-        let before = query.memory.bytes();
-        let open = |table| OpenTable::new(&tables, table);
-        open(&stacks::TABLE)?.read_all(size_of::<Stack>(), query, |batch| stacks::read(&batch, &mut stacks))?;
-        open(&locations::TABLE)?.read_all(size_of::<Location>(), query, |batch| locations::read(&batch, &mut locations))?;
-        open(&frames::TABLE)?.read_all(FRAME_BYTES, query, |batch| frames::read(&batch, &mut locations))?;
-        let bytes = query.memory.bytes().saturating_sub(before);
-        Ok(SegmentStacks { stacks: Arc::new(ProfileStacks { stacks, locations }), bytes })
+/// Numbers in their order as ranges.
+fn ranges_of(numbers: impl Iterator<Item = u32>) -> Vec<Range<u32>> {
+    let mut ranges: Vec<Range<u32>> = Vec::new();
+    for number in numbers {
+        match ranges.last_mut() {
+            Some(last) if last.end == number => last.end = number.saturating_add(1),
+            _ => ranges.push(number..number.saturating_add(1)),
+        }
     }
-
-    /// Memory that it takes, about.
-    pub(in crate::live) fn memory_bytes(&self) -> u64 {
-        self.bytes
-    }
+    ranges
 }

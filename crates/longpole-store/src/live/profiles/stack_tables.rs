@@ -6,6 +6,7 @@ use longpole_model::profile::ProfileBatch;
 use longpole_model::stack::LocationKind;
 use longpole_model::{Frame, Location, LocationId, Mapping, MappingId, Stack, StackId};
 
+use super::named_stacks::NamedStacks;
 use crate::numbers::u32_of;
 
 /// Memory of a location without its frames, of a frame, and of a stack without its locations, with what finds each: about.
@@ -78,6 +79,24 @@ impl StackTables {
         self.stacks.push(Stack { id, locations: locations.to_vec() });
         self.stack_of.insert(locations, id);
         id
+    }
+
+    /// Adds these stacks to those that a query needs, without their locations; one that is not here is passed over. Returns what they take.
+    pub(super) fn copy_stacks(&self, ids: &[StackId], named: &mut NamedStacks) -> u64 {
+        let stacks = ids.iter().filter_map(|id| self.stacks.get(id.0 as usize)).cloned();
+        let before = named.stacks.len();
+        named.stacks.extend(stacks);
+        let bytes = |stack: &Stack| STACK_BYTES + size_of_val(&*stack.locations);
+        named.stacks[before..].iter().map(bytes).sum::<usize>() as u64
+    }
+
+    /// Adds these locations to those that a query needs. Returns what they take; their texts are shared.
+    pub(super) fn copy_locations(&self, ids: &[LocationId], named: &mut NamedStacks) -> u64 {
+        let locations = ids.iter().filter_map(|id| self.locations.get(id.0 as usize)).cloned();
+        let before = named.locations.len();
+        named.locations.extend(locations);
+        let bytes = |location: &Location| LOCATION_BYTES + location.frames.len() * FRAME_BYTES;
+        named.locations[before..].iter().map(bytes).sum::<usize>() as u64
     }
 
     /// Memory that it takes, about.

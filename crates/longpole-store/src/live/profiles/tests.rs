@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use longpole_model::profile::{LinkScope, ProfileBatch, ProfileSeries, ProfiledSpan};
+use longpole_model::profile::{LinkScope, ProfileBatch, ProfileSeries, ProfileValue, ProfiledSpan};
 use longpole_model::{SpanId, Timestamp};
 
 use super::ProfileFilter;
@@ -28,6 +28,7 @@ fn stacks(live: &LiveStore, filter: &ProfileFilter<'_>) -> BTreeMap<String, i64>
             let names: Vec<&str> = part.stacks.frames_of(*stack).map(|frame| frame.function.as_str()).collect();
             *sums.entry(names.join(";")).or_default() += sum;
         }
+        Ok(())
     };
     live.each_profile_part(filter, add).unwrap();
     sums
@@ -66,12 +67,18 @@ fn profiles_are_found_at_once_and_after_each_step_of_their_way() {
         assert_eq!(stacks(live, &of_cart(0, 10)), expected(&[("main", 10), ("main;parse", 30)]), "the end is too late");
         assert_eq!(stacks(live, &of_cart(10, 11)), expected(&[("main;parse", 5), ("main;render", 2)]));
         assert!(stacks(live, &of_cart(60, 90)).is_empty());
-        let services = live.profile_series(at(0), at(60)).unwrap();
+        let every = |_: &ProfileSeries| true;
+        let between = |from, until| ProfileFilter { series: &every, from: at(from), until: at(until), spans: None, traces: None };
+        let services = live.profile_series(&between(0, 60)).unwrap();
         let services: Vec<&str> = services.iter().map(|series| series.label("service_name").unwrap().as_str()).collect();
         assert_eq!(services, ["cart", "shop"]);
-        assert_eq!(live.profile_series(at(7), at(60)).unwrap().len(), 1);
+        assert_eq!(live.profile_series(&between(7, 60)).unwrap().len(), 1);
         let mut points = BTreeMap::new();
-        live.each_profile_value(&of_cart(0, 60), |_, value| *points.entry(value.time).or_default() += value.value).unwrap();
+        let add = |(), value: &ProfileValue| {
+            *points.entry(value.time).or_default() += value.value;
+            Ok(())
+        };
+        live.each_profile_value(&of_cart(0, 60), |_| Ok(()), add).unwrap();
         assert_eq!(points, BTreeMap::from([(at(0), 40), (at(10), 7)]));
     };
     check(&live);
@@ -110,6 +117,37 @@ fn the_values_of_a_span_are_found_by_it() {
         assert!(stacks(&live, &ProfileFilter { spans: Some(&other), ..all }).is_empty());
         live.maintain(NOW, true).unwrap();
     }
+}
+
+#[test]
+fn a_query_takes_no_memory_for_the_stacks_of_others() {
+    let directory = Directory::new();
+    let live = open(&directory);
+    let many: Vec<String> = (0..2_000).map(|number| format!("main;f{number};g{number}")).collect();
+    let many: Vec<(&str, i64)> = many.iter().map(|stack| (stack.as_str(), 1)).collect();
+    live.append_profiles(NOW, &batch("shop", 0, &many)).unwrap();
+    live.append_profiles(NOW, &batch("cart", 0, &[("main;parse", 30)])).unwrap();
+    for _ in ["in the head", "in a segment"] {
+        let mut sizes = Vec::new();
+        live.each_profile_part(&of_cart(0, 60), |part| {
+            sizes.push((part.stacks.stacks.len(), part.stacks.locations.len()));
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(sizes, [(1, 2)]);
+        live.maintain(NOW, true).unwrap();
+    }
+}
+
+#[test]
+fn profiles_that_take_much_memory_become_a_segment() {
+    let directory = Directory::new();
+    let store = Store::open(directory.path()).unwrap();
+    let options = LiveOptions { generation_profile_bytes: 1_000, ..LiveOptions::default() };
+    let (live, _) = LiveStore::open(&store, options, NOW, &mut |_, _| Vec::new()).unwrap();
+    live.append_profiles(NOW, &batch("cart", 0, &[("main;parse", 30), ("main;render", 5), ("main;handle;trim", 1)])).unwrap();
+    live.maintain(NOW, false).unwrap();
+    assert_eq!((live.figures().head_values, live.figures().segment_values), (0, 3));
 }
 
 #[test]

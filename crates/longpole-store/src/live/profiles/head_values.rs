@@ -1,0 +1,91 @@
+//! The values of a head, and a copy of them at one moment.
+//!
+//! ```text
+//! chunks │ 4,096 values │ 4,096 values │   shared with every copy, as they do not change any more
+//! rest   │ fewer                       │   copied
+//! ```
+//!
+//! A query compares regular expressions with labels, which takes as long as its sender wants. It does so on a copy: whoever pushes waits for the
+//! copy at most.
+
+use std::sync::Arc;
+
+use longpole_model::profile::{ProfileSeries, ProfileValue};
+
+use super::query::{ProfileFilter, SeriesList};
+use crate::error::StoreError;
+use crate::query_limits::QueryLimits;
+
+/// Values of a chunk.
+const CHUNK: usize = if cfg!(test) { 3 } else { 4_096 };
+
+/// Values that are added one after the other.
+#[derive(Debug, Clone, Default)]
+pub(super) struct HeadValues {
+    chunks: Vec<Arc<[ProfileValue]>>,
+    rest: Vec<ProfileValue>,
+}
+
+impl HeadValues {
+    pub(super) fn push(&mut self, value: ProfileValue) {
+        self.rest.push(value);
+        if self.rest.len() == CHUNK {
+            self.chunks.push(Arc::from(self.rest.as_slice()));
+            self.rest.clear();
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.chunks.len() * CHUNK + self.rest.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &ProfileValue> {
+        self.chunks.iter().flat_map(|chunk| chunk.iter()).chain(&self.rest)
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        (self.chunks.len() * CHUNK + self.rest.capacity()) * size_of::<ProfileValue>()
+    }
+}
+
+/// The series and the values of a head at one moment.
+#[derive(Debug)]
+pub(in crate::live) struct HeadSnapshot {
+    pub(in crate::live) series: SeriesList,
+    pub(super) values: HeadValues,
+}
+
+impl HeadSnapshot {
+    /// Memory that it takes beside what it shares, about.
+    pub(in crate::live) fn memory_bytes(&self) -> u64 {
+        (size_of_val(&*self.series) + size_of_val(&*self.values.chunks) + size_of_val(&*self.values.rest)) as u64
+    }
+
+    /// Hands over the values that a query wants, with the places of their series.
+    pub(in crate::live) fn each_value(
+        &self,
+        filter: &ProfileFilter<'_>,
+        query: &QueryLimits,
+        mut take: impl FnMut(&[Arc<ProfileSeries>], &ProfileValue) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut is_wanted: Vec<Option<bool>> = vec![None; self.series.len()];
+        for (number, value) in self.values.iter().enumerate() {
+            if number % CHUNK == 0 {
+                query.check()?;
+            }
+            let place = value.series as usize;
+            if filter.wants(value) && *is_wanted[place].get_or_insert_with(|| (filter.series)(&self.series[place])) {
+                take(&self.series, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The series with a value between two times that `is_wanted` wants.
+    pub(in crate::live) fn series_of(&self, filter: &ProfileFilter<'_>) -> Vec<Arc<ProfileSeries>> {
+        let mut has_value = vec![false; self.series.len()];
+        self.values.iter().filter(|value| filter.wants(value)).for_each(|value| has_value[value.series as usize] = true);
+        let with_value = self.series.iter().zip(has_value).filter(|(_, has_value)| *has_value).map(|(series, _)| series);
+        with_value.filter(|series| (filter.series)(series)).cloned().collect()
+    }
+}
