@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use crate::id::{SpanId, TraceId};
 use crate::interned_text::Text;
-use crate::stack::{Location, Mapping, Stack, StackId};
+use crate::stack::{Frame, Location, LocationId, LocationKind, Mapping, MappingId, Stack, StackId};
 use crate::time::Timestamp;
 
 /// The label whose value is a service's name.
@@ -190,9 +190,50 @@ pub struct ProfileBatch {
     pub values: Vec<ProfileValue>,
 }
 
+impl ProfileBatch {
+    /// Memory that it takes, about; texts that several frames or labels share are counted for each.
+    pub fn memory_bytes(&self) -> u64 {
+        let frame = |frame: &Frame| size_of::<Frame>() + frame.function.len() + frame.file.len();
+        let location = |location: &Location| size_of::<Location>() + location.frames.iter().map(frame).sum::<usize>();
+        let stack = |stack: &Stack| size_of::<Stack>() + size_of_val(&*stack.locations);
+        let mapping = |mapping: &Mapping| size_of::<Mapping>() + mapping.path.len() + mapping.build_id.len();
+        let series = self.series.iter().map(ProfileSeries::memory_bytes).sum::<u64>();
+        let mappings: usize = self.mappings.iter().map(mapping).sum();
+        let locations: usize = self.locations.iter().map(location).sum();
+        let stacks: usize = self.stacks.iter().map(stack).sum();
+        series + (mappings + locations + stacks + size_of_val(&*self.values)) as u64
+    }
+
+    /// Adds another one behind what it has.
+    pub fn append(&mut self, other: ProfileBatch) {
+        let place = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
+        let (series, mappings) = (place(self.series.len()), place(self.mappings.len()));
+        let (locations, stacks) = (place(self.locations.len()), place(self.stacks.len()));
+        let moved = |id: u32, by: u32| id.saturating_add(by);
+        self.series.extend(other.series);
+        self.mappings.extend(other.mappings.into_iter().map(|it| Mapping { id: MappingId(moved(it.id.0, mappings)), ..it }));
+        self.locations.extend(other.locations.into_iter().map(|mut it| {
+            it.id = LocationId(moved(it.id.0, locations));
+            if let LocationKind::Code { mapping, .. } = &mut it.kind {
+                mapping.0 = moved(mapping.0, mappings);
+            }
+            it
+        }));
+        self.stacks.extend(other.stacks.into_iter().map(|mut it| {
+            it.id = StackId(moved(it.id.0, stacks));
+            it.locations.iter_mut().for_each(|location| location.0 = moved(location.0, locations));
+            it
+        }));
+        let moved_value =
+            |it: ProfileValue| ProfileValue { series: moved(it.series, series), stack: StackId(moved(it.stack.0, stacks)), ..it };
+        self.values.extend(other.values.into_iter().map(moved_value));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::VirtOffset;
 
     #[test]
     fn a_type_is_its_name() {
@@ -212,5 +253,31 @@ mod tests {
         assert!(is_state("goroutines:goroutine:count:goroutine:count"));
         assert!(!is_state("memory:alloc_space:bytes:space:bytes"));
         assert!(!is_state("process_cpu:cpu:nanoseconds:cpu:nanoseconds"));
+    }
+
+    #[test]
+    fn batches_keep_what_their_numbers_mean() {
+        let batch = |name: &str| {
+            let frame = Frame { function: name.into(), file: "a.c".into(), line: 1, reason: None };
+            let mapping = Mapping { id: MappingId(0), path: format!("/bin/{name}"), build_id: Vec::new() };
+            let kind = LocationKind::Code { mapping: MappingId(0), address: VirtOffset(7) };
+            ProfileBatch {
+                series: vec![ProfileSeries { labels: vec![("service_name".into(), name.into())], ..ProfileSeries::default() }],
+                mappings: vec![mapping],
+                locations: vec![Location { id: LocationId(0), kind, frames: vec![frame] }],
+                stacks: vec![Stack { id: StackId(0), locations: vec![LocationId(0)] }],
+                values: vec![ProfileValue { series: 0, time: Timestamp(1), stack: StackId(0), value: 1, span: None }],
+            }
+        };
+        let mut both = batch("cart");
+        both.append(batch("shop"));
+        let value = both.values[1];
+        let location = &both.locations[both.stacks[value.stack.0 as usize].locations[0].0 as usize];
+        assert_eq!(both.series[value.series as usize].label(SERVICE_LABEL).map(Text::as_str), Some("shop"));
+        assert_eq!(location.frames[0].function, "shop");
+        let LocationKind::Code { mapping, .. } = location.kind else { panic!("{location:?}") };
+        assert_eq!(both.mappings[mapping.0 as usize].path, "/bin/shop");
+        assert_eq!((both.locations[1].id, both.stacks[1].id, both.mappings[1].id), (LocationId(1), StackId(1), MappingId(1)));
+        assert!(both.memory_bytes() > batch("cart").memory_bytes());
     }
 }

@@ -10,6 +10,7 @@ mod answer;
 mod api;
 mod assets;
 mod auth;
+mod connect_protocol;
 pub mod forward;
 pub mod limits;
 mod listeners;

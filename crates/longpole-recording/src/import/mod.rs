@@ -31,7 +31,7 @@ use longpole_model::profile::ProfiledSpan;
 use longpole_model::{Loss, LossKind, Recording, Span, TraceId};
 use longpole_store::live::{ProfilePart, QueryLimits};
 use longpole_store::{Assembler, CompactRecording, RecordingName, RecordingWriter, Store, StoreError, TraceIds, archive};
-use longpole_wire::file::{FileFormat, FormatError, HEAD_BYTES};
+use longpole_wire::file::{FileFormat, FormatError, GZIP_MAGIC, HEAD_BYTES};
 use longpole_wire::limits::expanded_bytes_max;
 use longpole_wire::profile_import::ProfileFormat;
 use longpole_wire::{Limits, file, profile_import};
@@ -161,7 +161,7 @@ pub fn read(path: &Path) -> Result<Contents, ImportError> {
         let limits = Limits::default();
         return perf_data::recording(path, file.into_inner(), &limits, written(path)).map(Contents::whole).map_err(unreadable);
     }
-    if first.starts_with(&[0x1f, 0x8b]) {
+    if first.starts_with(&GZIP_MAGIC) {
         let inside = Unpacked { input: MultiGzDecoder::new(file), left: expanded_bytes_max(file_bytes), packed_bytes: file_bytes };
         let mut inside = BufReader::with_capacity(HEAD_BYTES, inside);
         if is_perf_data(inside.fill_buf().map_err(io)?) {
@@ -202,7 +202,7 @@ pub fn read_sent(path: &Path, limits: &QueryLimits) -> Result<Contents, ImportEr
     if is_perf_data(first) {
         return Err(of_another_machine());
     }
-    let is_packed = first.starts_with(&[0x1f, 0x8b]);
+    let is_packed = first.starts_with(&GZIP_MAGIC);
     let text_bytes = if is_packed { expanded_bytes_max(file_bytes) } else { file_bytes };
     // What is expanded and decoded is known only afterwards.
     limits.reserve(text_bytes.saturating_mul(SENT_MEMORY_FACTOR))?;

@@ -76,7 +76,6 @@ pub(crate) use self::accept::IDLE_AT_THE_END;
 pub use self::allowed_senders::AllowedSenders;
 pub use self::memory::MemoryAccount;
 pub use self::open_ports::{ListenError, OpenPorts};
-pub(crate) use self::pyroscope::codec_of;
 pub use self::received_sink::{Durable, ReceivedSink, ReceivedSinkError};
 pub(crate) use self::routes::QueryPlace;
 pub use self::tokens::{AccessTokens, TokensError};
@@ -193,7 +192,7 @@ impl Receiver {
         let run = sender_check.run_id().map(str::to_owned).zip(sender_check.secret());
         let (jobs, queue) = mpsc::channel();
         let (kept_all, ingest_ended) = oneshot::channel();
-        let takes_profiles = sink.wants_profiles();
+        let takes_profiles = sink.profile_store().is_some();
         thread::Builder::new().name("longpole-keep".to_owned()).spawn({
             let (book, forwarder) = (Arc::clone(&book), Arc::clone(&forwarder));
             move || {

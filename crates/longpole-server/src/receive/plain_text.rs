@@ -40,17 +40,30 @@ pub(super) fn content_type(request: &Request<Incoming>) -> Option<String> {
     request.headers().get(CONTENT_TYPE).map(|value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned())
 }
 
+/// The content type of a text.
+pub(super) const MEDIA_TYPE: &str = "text/plain; charset=utf-8";
+
 /// Answers one request.
 pub(super) async fn answer(context: &RequestContext, connection: &Arc<Connection>, request: TextRequest) -> Response<AnswerBody> {
     let (status, text, retry_after_secs) = match take(context, connection, request).await {
         Ok(()) => (StatusCode::ACCEPTED, String::new(), None),
         Err(Refused { status, text, retry_after_secs }) => (status, text, retry_after_secs),
     };
-    let has_text = !text.is_empty();
-    let mut response = Response::new(Full::new(Bytes::from(text)).boxed_unsync());
+    let media_type = (!text.is_empty()).then_some(MEDIA_TYPE);
+    response(status, text, media_type, retry_after_secs)
+}
+
+/// An answer of one piece.
+pub(super) fn response(
+    status: StatusCode,
+    body: String,
+    media_type: Option<&'static str>,
+    retry_after_secs: Option<u64>,
+) -> Response<AnswerBody> {
+    let mut response = Response::new(Full::new(Bytes::from(body)).boxed_unsync());
     *response.status_mut() = status;
-    if has_text {
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    if let Some(media_type) = media_type {
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     }
     if let Some(secs) = retry_after_secs {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(secs));

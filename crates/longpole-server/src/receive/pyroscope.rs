@@ -13,14 +13,10 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use longpole_wire::pyroscope::ingest::IngestParameters;
 use longpole_wire::pyroscope::{Codec, push};
-use serde_json::json;
 
 use super::connection::Connection;
 use super::job::{Content, ProfileRequest};
@@ -28,6 +24,7 @@ use super::multipart;
 use super::plain_text::{self, Refused, TextRequest, content_type};
 use super::request_context::RequestContext;
 use crate::answer::AnswerBody;
+use crate::connect_protocol::{self, codec_of};
 use crate::query_parameters::Parameters;
 
 /// Where clients of the Connect protocol post to; gRPC calls the same.
@@ -42,49 +39,24 @@ pub(super) fn is_for<B>(request: &Request<B>) -> bool {
     request.method() == Method::POST && (path == PUSH || INGEST.contains(&path))
 }
 
-/// The word of the Connect protocol for a refusal.
-fn code(status: StatusCode) -> &'static str {
-    match status {
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::INSUFFICIENT_STORAGE => "resource_exhausted",
-        StatusCode::SERVICE_UNAVAILABLE | StatusCode::REQUEST_TIMEOUT => "unavailable",
-        StatusCode::FORBIDDEN => "permission_denied",
-        _ => "invalid_argument",
-    }
-}
-
 /// Answers one request.
 pub(super) async fn answer(context: &RequestContext, connection: &Arc<Connection>, request: Request<Incoming>) -> Response<AnswerBody> {
     let is_push = request.uri().path() == PUSH;
     let codec = codec_of(content_type(&request).as_deref());
     let taken = take(context, connection, request, codec).await;
     let (status, body, media_type, retry_after_secs) = match &taken {
-        Ok(()) if is_push && codec == Some(Codec::Json) => {
-            (StatusCode::OK, push::response(Codec::Json).to_owned(), "application/json", None)
+        Ok(()) if is_push => {
+            let codec = codec.unwrap_or(Codec::Protobuf);
+            (StatusCode::OK, push::response(codec).to_owned(), connect_protocol::media_type(codec), None)
         }
-        Ok(()) if is_push => (StatusCode::OK, push::response(Codec::Protobuf).to_owned(), "application/proto", None),
-        Ok(()) => (StatusCode::OK, String::new(), "text/plain; charset=utf-8", None),
+        Ok(()) => (StatusCode::OK, String::new(), plain_text::MEDIA_TYPE, None),
         Err(refused) if is_push => {
-            let body = json!({ "code": code(refused.status), "message": refused.text }).to_string();
-            (refused.status, body, "application/json", refused.retry_after_secs)
+            let body = connect_protocol::error_body(refused.status, &refused.text);
+            (refused.status, body, connect_protocol::media_type(Codec::Json), refused.retry_after_secs)
         }
-        Err(refused) => (refused.status, refused.text.clone(), "text/plain; charset=utf-8", refused.retry_after_secs),
+        Err(refused) => (refused.status, refused.text.clone(), plain_text::MEDIA_TYPE, refused.retry_after_secs),
     };
-    let mut response = Response::new(Full::new(Bytes::from(body)).boxed_unsync());
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
-    if let Some(secs) = retry_after_secs {
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(secs));
-    }
-    response
-}
-
-/// How a message of the Connect protocol is encoded.
-pub(crate) fn codec_of(content_type: Option<&str>) -> Option<Codec> {
-    match content_type?.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
-        "application/proto" | "application/x-protobuf" | "application/protobuf" => Some(Codec::Protobuf),
-        "application/json" => Some(Codec::Json),
-        _ => None,
-    }
+    plain_text::response(status, body, Some(media_type), retry_after_secs)
 }
 
 /// What a request carries, by its head.

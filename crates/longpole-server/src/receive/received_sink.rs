@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 
-use longpole_model::profile::ProfileBatch;
 use longpole_model::{ResourceEvent, Span, SpanEvent, SpanId, TraceId};
+use longpole_store::WalError;
+use longpole_store::live::{Appended, LiveStore};
 use tokio::sync::oneshot;
 
 use crate::otlp_request::Encoding;
@@ -49,14 +50,15 @@ pub trait ReceivedSink: Send + 'static {
     /// Keeps a log record that names a span: an event of it, which may come before the span itself or without it.
     fn log_event(&mut self, trace_id: TraceId, span_id: SpanId, event: SpanEvent) -> Result<(), ReceivedSinkError>;
 
-    /// Whether it keeps profiles. If not, they are counted, and Pyroscope's clients have no door.
-    fn wants_profiles(&self) -> bool {
-        false
+    /// Where profiles are kept; `None` if they are counted instead, and Pyroscope's clients have no door. A request of profiles may be large, so any
+    /// thread keeps some at any time, and no other request waits for it.
+    fn profile_store(&self) -> Option<LiveStore> {
+        None
     }
 
-    /// Keeps profiles. Called only if it wants them.
-    fn profiles(&mut self, _batch: ProfileBatch) -> Result<(), ReceivedSinkError> {
-        Err(ReceivedSinkError::ForGood("profiles are not kept here".to_owned()))
+    /// Takes note of profiles that this thread has kept in that store, or failed to keep: of how many values.
+    fn kept_profiles(&mut self, _values: u64, appended: Result<Appended, WalError>) -> Result<(), ReceivedSinkError> {
+        appended.map(drop).map_err(|error| ReceivedSinkError::ForGood(error.to_string()))
     }
 
     /// When the request that this thread has just had kept is as durable as the sink promises; `None` if it is already. It is answered then.

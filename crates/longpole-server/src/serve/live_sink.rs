@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::{self, ThreadId};
 
-use longpole_model::profile::ProfileBatch;
 use longpole_model::{ResourceEvent, Span, SpanBatch, SpanEvent, SpanId, TraceId};
 use longpole_store::live::{Appended, LiveStore, Request, log_event, set_apart};
 use longpole_store::{BodyEncoding, RequestHead, WalError};
@@ -131,14 +130,13 @@ impl ReceivedSink for LiveSink {
         Ok(())
     }
 
-    fn wants_profiles(&self) -> bool {
-        true
+    fn profile_store(&self) -> Option<LiveStore> {
+        Some(self.store.clone())
     }
 
-    fn profiles(&mut self, batch: ProfileBatch) -> Result<(), ReceivedSinkError> {
-        let appended = self.store.append_profiles(now(), &batch);
+    fn kept_profiles(&mut self, values: u64, appended: Result<Appended, WalError>) -> Result<(), ReceivedSinkError> {
         self.note(appended)?;
-        self.metrics.count_profile_values(batch.values.len() as u64);
+        self.metrics.count_profile_values(values);
         Ok(())
     }
 

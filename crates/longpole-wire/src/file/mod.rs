@@ -191,12 +191,15 @@ fn is_lines(text: &[u8], name: &str) -> bool {
     name.ends_with(".jsonl") || serde_json::from_slice::<serde::de::IgnoredAny>(first).is_ok()
 }
 
+/// What a file of gzip begins with: RFC 1952, 2.3.1.
+pub const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+
 fn looks_like(bytes: &[u8]) -> Option<&'static str> {
     let starts = |magic: &[u8]| bytes.starts_with(magic);
     let has = |text: &[u8]| bytes[..bytes.len().min(4096)].windows(text.len()).any(|window| window == text);
     Some(match () {
         () if bytes.is_empty() => "an empty file",
-        () if starts(&[0x1f, 0x8b]) => "gzip (decompress it first), or a pprof profile",
+        () if starts(&GZIP_MAGIC) => "gzip (decompress it first), or a pprof profile",
         () if starts(&[0x28, 0xb5, 0x2f, 0xfd]) => "zstd (decompress it first)",
         () if starts(b"PK\x03\x04") => "a zip archive",
         () if starts(b"PAR1") => "Parquet",

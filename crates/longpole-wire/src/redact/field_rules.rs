@@ -38,6 +38,8 @@ pub const FIELD_RULES: &[(&str, FieldRule)] = &[
     ("attribute of a scope", FieldRule::NamedValue),
     ("body of a log record", FieldRule::NamedValue),
     ("attribute of a log record", FieldRule::NamedValue),
+    ("label of a profile", FieldRule::NamedValue),
+    ("type of a profile", FieldRule::Text),
     ("command of the run", FieldRule::Words),
     ("arguments of a process", FieldRule::Words),
     ("name and program of a process", FieldRule::Text),

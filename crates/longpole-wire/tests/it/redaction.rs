@@ -281,20 +281,24 @@ const PUTS: &[(&str, Put)] = &[
     }),
     ("body of a log record", |r, t| in_event(r, event("log", one("log.body", text(t))))),
     ("attribute of a log record", |r, t| in_event(r, event("log", one("note", text(t))))),
+    ("label of a profile", in_attribute),
+    ("type of a profile", in_string),
     ("command of the run", in_words),
     ("arguments of a process", in_words),
     ("name and program of a process", in_string),
-    ("resource of a process", |r, t| {
-        let mut attributes = one("note", text(t));
-        r.attributes(&mut attributes);
-        format!("{attributes:?}")
-    }),
+    ("resource of a process", in_attribute),
     ("name of a thread", in_string),
 ];
 
 fn in_event(redactor: &mut Redactor, mut event: SpanEvent) -> String {
     redactor.event(&mut event);
     format!("{event:?}")
+}
+
+fn in_attribute(redactor: &mut Redactor, value: &str) -> String {
+    let mut attributes = one("note", text(value));
+    redactor.attributes(&mut attributes);
+    format!("{attributes:?}")
 }
 
 fn in_string(redactor: &mut Redactor, text: &str) -> String {

@@ -21,6 +21,7 @@ use longpole_model::{Recording, units};
 use longpole_recording::import::{self, ImportError};
 use longpole_store::outside::{self, Links};
 use longpole_symbols::hang_timeout::{SILENCE_MAX, Waited, wait_unless};
+use longpole_wire::file::GZIP_MAGIC;
 
 use super::moment::timestamp;
 
@@ -334,13 +335,10 @@ fn about(file: &File) -> io::Result<About> {
 /// What tells the format stands at the beginning.
 const HEAD_BYTES: u64 = 4096;
 
-/// What gzip begins with; its header may hold any name.
-const GZIP: [u8; 2] = [0x1f, 0x8b];
-
-/// Whether a file begins as exporters of spans write it: OTLP as JSON lines, or AppDash's memory.
+/// Whether a file begins as exporters of spans write it: OTLP as JSON lines, or AppDash's memory. The header of gzip may hold any name.
 fn holds_spans(head: &[u8]) -> bool {
     let holds = |words: &[u8]| head.windows(words.len()).any(|window| window == words);
-    !head.starts_with(&GZIP) && (holds(b"\"resourceSpans\"") || holds(b"memoryStoreData"))
+    !head.starts_with(&GZIP_MAGIC) && (holds(b"\"resourceSpans\"") || holds(b"memoryStoreData"))
 }
 
 /// A file that counts its calls, and fails once nobody waits for it.

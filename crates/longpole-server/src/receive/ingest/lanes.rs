@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! requests   ──┬── up to 1 MiB, and what must stay in order ── first lane
-//!              └── larger ── second lane, from the first such request on
+//!              └── larger, and profiles ── second lane, from the first such request on
 //! ```
 //!
 //! Both lanes serve their senders fairly ([`FairQueue`]). The order of two requests of one sender counts only for those that a program sends
@@ -19,13 +19,10 @@ use std::time::{Duration, Instant};
 use super::super::job::{Content, Handed, Job};
 use super::fair_queue::{COSTLY_MIN, FairQueue, Sender};
 use super::{IngestContext, Ingester};
-use crate::otlp_request::{Compression, InflateError, inflate_up_to};
+use crate::otlp_request::{Compression, InflateError, Signal, inflate_up_to};
 
 /// Bytes of a decompressed body that the first lane serves: the spans of some two seconds of an exporter that has much to send.
 const FIRST_LANE_BYTES_MAX: usize = 1 << 20;
-
-/// Bytes of a body with profiles, as it was sent, that the first lane serves: a typical profile of 10 s has 20 KB.
-const FIRST_LANE_PROFILES_MAX: usize = 128 << 10;
 
 /// Serves the queue until every [`Intake`](super::super::job::Intake) is dropped, and all requests are answered.
 pub(super) fn serve_all(queue: &Receiver<Handed>, context: &IngestContext<'_>) {
@@ -60,8 +57,8 @@ fn is_large(job: &Job) -> bool {
     match job.content {
         // Their order counts, and none is large.
         Content::Converted { .. } | Content::PulumiEvent { .. } | Content::Hello => false,
-        // Its profiles are compressed by themselves.
-        Content::Profiles(_) => job.body.len() > FIRST_LANE_PROFILES_MAX,
+        // A few bytes may become many stacks, and no span should wait for a profile.
+        Content::Profiles(_) | Content::Otlp { signal: Signal::Profiles, .. } => true,
         Content::Otlp { .. } | Content::Zipkin { .. } | Content::Jaeger(_) if job.compression == Compression::Identity => {
             job.body.len() > FIRST_LANE_BYTES_MAX
         }

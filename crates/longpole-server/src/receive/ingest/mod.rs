@@ -12,6 +12,7 @@ use longpole_model::profile::ProfileBatch;
 use longpole_model::{Loss, LossKind, ResourceEvent, Span, SpanBatch, SpanSink, Timestamp};
 use longpole_recording::loss_counters::LossBook;
 use longpole_store::Secret;
+use longpole_store::live::LiveStore;
 use longpole_wire::redact::Redactor;
 use longpole_wire::{DecodeError, Limits, jaeger, otlp, pulumi_event, zipkin};
 
@@ -20,6 +21,7 @@ use self::convert::Convert;
 use self::empty_parts::EMPTY;
 use self::fair_queue::Sender;
 use self::logs::{Events, NO_SPAN, Unkept};
+use self::profiles::{ProfileReader, UnreadProfile};
 use self::rewrite::{Rewrite, Rewritten};
 use super::connection::Claim;
 use super::job::{Content, Handed, JaegerFormat, Job, Outcome, ProfileRequest, Verdict};
@@ -38,6 +40,7 @@ mod empty_parts;
 mod fair_queue;
 mod lanes;
 mod logs;
+mod profile_labels;
 mod profiles;
 mod rewrite;
 
@@ -55,9 +58,9 @@ pub(super) fn ingest_all(
     forwarder: &Forwarder,
 ) {
     let twins = forwarder.wants(Signal::Traces).then(Twins::default);
-    let (wants_spans, wants_listeners, wants_profiles) = (sink.wants_spans(), sink.wants_listeners(), sink.wants_profiles());
+    let (wants_spans, wants_listeners, profile_store) = (sink.wants_spans(), sink.wants_listeners(), sink.profile_store());
     let desk = Mutex::new(Desk { sink, finder, listeners: ListenerFinder::default(), twins });
-    let context = IngestContext { desk, wants_spans, wants_listeners, wants_profiles, limits, keep_credentials, run, book, forwarder };
+    let context = IngestContext { desk, wants_spans, wants_listeners, profile_store, limits, keep_credentials, run, book, forwarder };
     lanes::serve_all(&queue, &context);
     let left = context.desk().twins.take().map(Twins::finish).unwrap_or_default();
     context.hand_on(&left);
@@ -78,7 +81,8 @@ struct IngestContext<'a> {
     /// What the sink wants, see [`ReceivedSink`].
     wants_spans: bool,
     wants_listeners: bool,
-    wants_profiles: bool,
+    /// Where profiles are kept, if they are.
+    profile_store: Option<LiveStore>,
     limits: Limits,
     keep_credentials: bool,
     /// The id that spans of closed connections must have; `None` if everybody may send.
@@ -166,15 +170,15 @@ impl Ingester<'_> {
             // Only spans of OpenTelemetry can prove by themselves that they belong to the run.
             content if is_unproven && !content.has_resources() => self.refuse_unproven(job),
             Content::Otlp { signal: Signal::Traces, encoding, came_by } => self.keep_traces(job, *encoding, *came_by),
-            Content::Otlp { signal: Signal::Profiles, encoding, came_by } if self.context.wants_profiles => {
+            Content::Otlp { signal: Signal::Profiles, encoding, came_by } if self.context.profile_store.is_some() => {
                 self.keep_otlp_profiles(job, *encoding, *came_by)
             }
             Content::Otlp { signal, encoding, came_by } => self.take_other(job, *signal, *encoding, *came_by),
             Content::Zipkin { path, content_type } => self.keep_zipkin(job, path, content_type.as_deref()),
             Content::Jaeger(format) => self.keep_jaeger(job, *format),
-            Content::Profiles(request) => self.keep_profiles(job, |bytes, received| match request {
-                ProfileRequest::Push(codec) => profiles::of_push(bytes, *codec, received),
-                ProfileRequest::Ingest { parameters, boundary } => profiles::of_ingest(bytes, parameters, boundary.as_deref(), received),
+            Content::Profiles(request) => self.keep_profiles(job, |reader, bytes| match request {
+                ProfileRequest::Push(codec) => reader.push(bytes, *codec),
+                ProfileRequest::Ingest { parameters, boundary } => reader.ingest(bytes, parameters, boundary.as_deref()),
             }),
             Content::Converted { spans } => self.keep_converted(job, *spans),
             Content::PulumiEvent { received } => self.keep_event(job, *received),
@@ -313,22 +317,32 @@ impl Ingester<'_> {
     }
 
     /// Keeps profiles, whatever format they are in.
-    fn keep_profiles(&mut self, job: &Job, decode: impl FnOnce(&[u8], Timestamp) -> Result<Vec<ProfileBatch>, String>) -> Verdict {
+    fn keep_profiles(
+        &mut self,
+        job: &Job,
+        read: impl FnOnce(&mut ProfileReader<'_>, &[u8]) -> Result<ProfileBatch, UnreadProfile>,
+    ) -> Verdict {
+        let Some(store) = &self.context.profile_store else {
+            return Verdict::Undecodable("longpole keeps no profiles here".to_owned());
+        };
         let bytes = match inflated(job) {
             Ok(bytes) => bytes,
             Err(verdict) => return verdict,
         };
-        let mut batches = match decode(&bytes, now()) {
-            Ok(batches) => batches,
-            Err(reason) => return Verdict::Undecodable(reason),
+        let received = now();
+        let mut reader = ProfileReader::new(received, self.redactor.as_mut());
+        let batch = match read(&mut reader, &bytes) {
+            Ok(batch) => batch,
+            Err(UnreadProfile::Unreadable(reason)) => return Verdict::Undecodable(reason),
+            Err(UnreadProfile::TooLarge(reason)) => return Verdict::TooLarge(reason),
         };
-        if let Some(redactor) = self.redactor.as_mut() {
-            redactor.begin_request(bytes.len());
-            let found = batches.iter_mut().map(|batch| profiles::redact(batch, redactor)).sum();
-            self.context.book.add(LossKind::ValuesRedacted, found, "in labels of profiles");
+        self.context.book.add(LossKind::ValuesRedacted, reader.redacted(), "in labels of profiles");
+        if batch.values.is_empty() {
+            return Verdict::whole();
         }
-        let mut desk = self.context.desk();
-        let kept = batches.into_iter().filter(|batch| !batch.values.is_empty()).try_for_each(|batch| desk.sink.profiles(batch));
+        // Other requests do not wait meanwhile.
+        let appended = store.append_profiles(received, &batch);
+        let kept = self.context.desk().sink.kept_profiles(batch.values.len() as u64, appended);
         kept.map_or_else(|error| Verdict::not_kept(&error), |()| Verdict::whole())
     }
 
@@ -339,7 +353,7 @@ impl Ingester<'_> {
                 "longpole reads profiles of OpenTelemetry in protobuf only: set the content type application/x-protobuf".to_owned(),
             );
         }
-        let verdict = self.keep_profiles(job, profiles::of_otlp);
+        let verdict = self.keep_profiles(job, |reader, bytes| reader.otlp(bytes));
         if let Verdict::Kept { .. } = verdict {
             let (compression, body) = (job.compression, job.body.clone());
             self.context.forwarder.send(&Parcel { signal: Signal::Profiles, encoding, compression, came_by, body, items: 1 });

@@ -1,4 +1,4 @@
-//! Profiles, in any format they come in, become batches of series with stacks.
+//! Profiles, in any format they come in, become a batch of series with stacks.
 //!
 //! ```text
 //! push.v1       series { labels, pprof … }          labels of the series + those of its samples
@@ -9,9 +9,10 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use longpole_model::profile::{LinkScope, ProfileBatch, ProfileSeries, ProfileType, ProfileValue, ProfiledSpan, SERVICE_LABEL};
-use longpole_model::{Attribute, AttributeValue, Attributes, SpanLabel, StackId, Text, Timestamp};
+use longpole_model::profile::{LinkScope, ProfileBatch, ProfileValue, ProfiledSpan, SERVICE_LABEL};
+use longpole_model::{SpanLabel, StackId, Timestamp};
 use longpole_wire::FileError;
+use longpole_wire::file::GZIP_MAGIC;
 use longpole_wire::profile_import::{self, Profile, ProfileFormat};
 use longpole_wire::pyroscope::ingest::{self, IngestFormat, IngestParameters};
 use longpole_wire::pyroscope::profile_type::{self, SeriesType};
@@ -19,116 +20,189 @@ use longpole_wire::pyroscope::{Codec, push};
 use longpole_wire::redact::Redactor;
 
 use super::super::multipart::FormParts;
+use super::profile_labels::{LabelMaker, Labels};
 use crate::limits::{INFLATED_BYTES_MAX, PROFILE_MEMORY_FACTOR, PROFILE_MEMORY_MIN};
-use crate::otlp_request::{Compression, inflate_up_to};
+use crate::otlp_request::{Compression, InflateError, inflate_up_to};
 
-/// The service of profiles that name none, as Pyroscope calls it.
-const UNKNOWN_SERVICE: &str = "unspecified";
-
-/// Labels that begin like this are for the way, not for the series: `__name__`, `__session_id__`.
-const HIDDEN_LABEL: &str = "__";
-
-/// First bytes of gzip.
-const GZIP: [u8; 2] = [0x1f, 0x8b];
-
-/// Labels as their sender gave them.
-type Labels = Vec<(Text, Text)>;
-
-/// What is wrong with a request of profiles.
-type Refused = String;
-
-/// The profiles of `push.v1.PushRequest`.
-pub(super) fn of_push(bytes: &[u8], codec: Codec, received: Timestamp) -> Result<Vec<ProfileBatch>, Refused> {
-    let mut batches = Vec::new();
-    for series in push::decode(bytes, codec).map_err(|error| error.to_string())? {
-        let name = series.labels.iter().find(|(name, _)| name == "__name__").map(|(_, value)| value.as_str());
-        let labels = labels_of(&series.labels);
-        for raw in &series.profiles {
-            let profile = decode(&unpacked(&raw.bytes)?, ProfileFormat::Pprof)?;
-            let types = profile_type::of_pprof(name, &profile);
-            batches.push(batch_of(profile, &types, &labels, LinkScope::LocalRoot, received));
-        }
-    }
-    Ok(batches)
+/// Why profiles are not taken.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum UnreadProfile {
+    /// They are not what they claim to be.
+    Unreadable(String),
+    /// They take too much when they are unpacked.
+    TooLarge(String),
 }
 
-/// The profiles of a request to `/ingest`.
-pub(super) fn of_ingest(
-    bytes: &[u8],
-    parameters: &IngestParameters,
-    boundary: Option<&str>,
+impl From<String> for UnreadProfile {
+    fn from(reason: String) -> Self {
+        UnreadProfile::Unreadable(reason)
+    }
+}
+
+/// Reads the profiles of one request, all of them within one limit: a request may have any number, each compressed by itself.
+#[derive(Debug)]
+pub(super) struct ProfileReader<'a> {
     received: Timestamp,
-) -> Result<Vec<ProfileBatch>, Refused> {
-    let parts = match boundary {
-        Some(boundary) => FormParts::of(bytes, boundary)?,
-        None => FormParts { profile: Cow::Borrowed(bytes), ..FormParts::default() },
-    };
-    let bytes = unpacked(&parts.profile)?;
-    let mut labels = labels_of(&parameters.labels);
-    let service = Text::from(parameters.service());
-    if !labels.iter().any(|(name, _)| name == SERVICE_LABEL) {
-        labels.push((SERVICE_LABEL.into(), service));
+    labels: LabelMaker<'a>,
+    /// Bytes that profiles may still be inflated to.
+    inflated: usize,
+    /// Memory that they may still take.
+    memory: u64,
+    batch: ProfileBatch,
+}
+
+impl<'a> ProfileReader<'a> {
+    pub(super) fn new(received: Timestamp, redactor: Option<&'a mut Redactor>) -> Self {
+        let labels = LabelMaker::new(redactor);
+        ProfileReader { received, labels, inflated: INFLATED_BYTES_MAX, memory: PROFILE_MEMORY_MIN, batch: ProfileBatch::default() }
     }
-    let profile = match parameters.format {
-        IngestFormat::Jfr => ingest::decode_jfr(&bytes, &unpacked(&parts.labels)?, memory_for(&bytes)),
-        format => ingest::decode(&bytes, format, memory_for(&bytes)),
-    };
-    let profile = profile.map_err(unreadable)?;
-    let types = match parameters.format {
-        IngestFormat::Pprof => {
-            let configs = parts.sample_types.as_deref().map_or_else(|| Ok(Vec::new()), ingest::sample_type_config);
-            let configs = configs.map_err(|error| error.to_string())?;
-            let shown = configs.iter().map(|config| config.display_name.as_str());
-            let name = profile_type::name_of_shown(shown.chain(parameters.units().suffix));
-            profile_type::of_pprof(name, &profile)
+
+    /// Labels that had credentials.
+    pub(super) fn redacted(&self) -> u64 {
+        self.labels.redacted()
+    }
+
+    /// The profiles of `push.v1.PushRequest`.
+    pub(super) fn push(&mut self, bytes: &[u8], codec: Codec) -> Result<ProfileBatch, UnreadProfile> {
+        self.labels.begin(bytes.len());
+        for series in push::decode(bytes, codec).map_err(|error| error.to_string())? {
+            let name = series.labels.iter().find(|(name, _)| name == "__name__").map(|(_, value)| value.as_str());
+            let labels = self.labels.of_sender(&series.labels)?;
+            for raw in &series.profiles {
+                let bytes = self.unpacked(&raw.bytes)?;
+                let profile = self.decode(&bytes, ProfileFormat::Pprof)?;
+                let types = profile_type::of_pprof(name, &profile);
+                self.add(profile, &types, &labels, LinkScope::LocalRoot, self.received)?;
+            }
         }
-        _ => profile_type::of_ingest(&parameters.units(), &profile),
-    };
-    let began = parameters.from.unwrap_or(received);
-    Ok(vec![batch_of(profile, &types, &labels, LinkScope::LocalRoot, began)])
-}
-
-/// The profiles of OpenTelemetry.
-pub(super) fn of_otlp(bytes: &[u8], received: Timestamp) -> Result<Vec<ProfileBatch>, Refused> {
-    let profile = decode(bytes, ProfileFormat::Otlp)?;
-    let types = profile_type::of_otlp(&profile);
-    Ok(vec![batch_of(profile, &types, &Labels::new(), LinkScope::Span, received)])
-}
-
-fn decode(bytes: &[u8], format: ProfileFormat) -> Result<Profile, Refused> {
-    profile_import::decode(bytes, format, memory_for(bytes)).map_err(unreadable)
-}
-
-fn unreadable(error: FileError) -> Refused {
-    format!("cannot read the profile: {error}")
-}
-
-/// Memory that decoding a profile may take.
-fn memory_for(bytes: &[u8]) -> u64 {
-    (bytes.len() as u64).saturating_mul(PROFILE_MEMORY_FACTOR).max(PROFILE_MEMORY_MIN)
-}
-
-/// A profile without its compression.
-fn unpacked(bytes: &[u8]) -> Result<Cow<'_, [u8]>, Refused> {
-    if !bytes.starts_with(&GZIP) {
-        return Ok(Cow::Borrowed(bytes));
+        Ok(std::mem::take(&mut self.batch))
     }
-    let packed = bytes::Bytes::copy_from_slice(bytes);
-    inflate_up_to(&packed, Compression::Gzip, INFLATED_BYTES_MAX)
-        .map(|bytes| Cow::Owned(bytes.into_owned()))
-        .map_err(|error| error.to_string())
+
+    /// The profiles of a request to `/ingest`.
+    pub(super) fn ingest(
+        &mut self,
+        bytes: &[u8],
+        parameters: &IngestParameters,
+        boundary: Option<&str>,
+    ) -> Result<ProfileBatch, UnreadProfile> {
+        let parts = match boundary {
+            Some(boundary) => FormParts::of(bytes, boundary)?,
+            None => FormParts { profile: Cow::Borrowed(bytes), ..FormParts::default() },
+        };
+        let bytes = self.unpacked(&parts.profile)?;
+        let mut labels = self.labels.of_sender(&parameters.labels)?;
+        if !labels.iter().any(|(name, _)| name == SERVICE_LABEL) {
+            labels.extend(self.labels.of_sender(&[(SERVICE_LABEL.to_owned(), parameters.service().to_owned())])?);
+        }
+        let profile = match parameters.format {
+            IngestFormat::Jfr => {
+                let of_java = self.unpacked(&parts.labels)?;
+                ingest::decode_jfr(&bytes, &of_java, self.memory)
+            }
+            format => ingest::decode(&bytes, format, self.memory),
+        };
+        let profile = profile.map_err(unreadable)?;
+        let types = match parameters.format {
+            IngestFormat::Pprof => {
+                let configs = parts.sample_types.as_deref().map_or_else(|| Ok(Vec::new()), ingest::sample_type_config);
+                let configs = configs.map_err(|error| error.to_string())?;
+                let shown = configs.iter().map(|config| config.display_name.as_str());
+                let name = profile_type::name_of_shown(shown.chain(parameters.units().suffix));
+                profile_type::of_pprof(name, &profile)
+            }
+            _ => profile_type::of_ingest(&parameters.units(), &profile),
+        };
+        self.add(profile, &types, &labels, LinkScope::LocalRoot, parameters.from.unwrap_or(self.received))?;
+        Ok(std::mem::take(&mut self.batch))
+    }
+
+    /// The profiles of OpenTelemetry.
+    pub(super) fn otlp(&mut self, bytes: &[u8]) -> Result<ProfileBatch, UnreadProfile> {
+        let bytes = self.counted(Cow::Borrowed(bytes));
+        let profile = self.decode(&bytes, ProfileFormat::Otlp)?;
+        let types = profile_type::of_otlp(&profile);
+        self.add(profile, &types, &Labels::new(), LinkScope::Span, self.received)?;
+        Ok(std::mem::take(&mut self.batch))
+    }
+
+    fn decode(&self, bytes: &[u8], format: ProfileFormat) -> Result<Profile, UnreadProfile> {
+        profile_import::decode(bytes, format, self.memory).map_err(unreadable)
+    }
+
+    /// A profile without its compression.
+    fn unpacked<'b>(&mut self, bytes: &'b [u8]) -> Result<Cow<'b, [u8]>, UnreadProfile> {
+        let compression = if bytes.starts_with(&GZIP_MAGIC) { Compression::Gzip } else { Compression::Identity };
+        match inflate_up_to(bytes, compression, self.inflated) {
+            Ok(unpacked) => {
+                if compression != Compression::Identity {
+                    self.inflated -= unpacked.len();
+                }
+                Ok(self.counted(unpacked))
+            }
+            Err(InflateError::TooLarge(_)) => Err(UnreadProfile::TooLarge(format!(
+                "the profiles of a request have more than {} MiB without their compression",
+                INFLATED_BYTES_MAX >> 20
+            ))),
+            Err(error) => Err(UnreadProfile::Unreadable(error.to_string())),
+        }
+    }
+
+    /// A profile of this length may take memory, and its labels may be judged.
+    fn counted<'b>(&mut self, bytes: Cow<'b, [u8]>) -> Cow<'b, [u8]> {
+        self.memory = self.memory.saturating_add((bytes.len() as u64).saturating_mul(PROFILE_MEMORY_FACTOR));
+        self.labels.begin(bytes.len());
+        bytes
+    }
+
+    /// Adds a profile as series with values. `began` is its time if it says none.
+    fn add(
+        &mut self,
+        profile: Profile,
+        types: &[SeriesType],
+        labels: &Labels,
+        scope: LinkScope,
+        began: Timestamp,
+    ) -> Result<(), UnreadProfile> {
+        let began = profile.start.filter(|start| start.unix_nanos() > 0).unwrap_or(began);
+        let mut batch = ProfileBatch::default();
+        let mut place_of: HashMap<(u32, usize), u32> = HashMap::new();
+        let mut bytes = 0_u64;
+        for sample in &profile.samples {
+            let span = span_of(&sample.span, scope);
+            let time = sample.time.unwrap_or(began);
+            for (place, kind) in types.iter().enumerate() {
+                let value = sample.values.get(place).map_or(0, |value| kind.value(*value));
+                if value == 0 {
+                    continue;
+                }
+                let series = *place_of.entry((sample.labels, place)).or_insert_with(|| {
+                    let series = self.labels.series(&kind.profile_type, labels, profile.labels(sample));
+                    // Its texts are those of the profile.
+                    bytes += (size_of_val(&series) + size_of_val(&*series.labels) + SERIES_PLACE_BYTES) as u64;
+                    batch.series.push(series);
+                    u32::try_from(batch.series.len() - 1).unwrap_or(u32::MAX)
+                });
+                bytes += size_of::<ProfileValue>() as u64;
+                if bytes > self.memory {
+                    return Err(UnreadProfile::TooLarge(
+                        "the profiles of a request have too many values or series for their bytes".to_owned(),
+                    ));
+                }
+                batch.values.push(ProfileValue { series, time, stack: StackId(sample.stack), value, span });
+            }
+        }
+        (batch.mappings, batch.locations, batch.stacks) = (profile.mappings, profile.locations, profile.stacks);
+        self.memory = self.memory.saturating_sub(batch.memory_bytes());
+        self.batch.append(batch);
+        Ok(())
+    }
 }
 
-/// The labels of a series: those for the way are left out.
-fn labels_of(labels: &[(String, String)]) -> Labels {
-    let shown = labels.iter().filter(|(name, value)| !name.starts_with(HIDDEN_LABEL) && !value.is_empty());
-    shown.map(|(name, value)| (label_name(name), Text::from(value.as_str()))).collect()
-}
+/// Memory of the place of a series while a profile is read.
+const SERIES_PLACE_BYTES: usize = 48;
 
-/// The name of a label: of a dot in an attribute's name becomes `_`, as Pyroscope and Prometheus write it.
-fn label_name(name: &str) -> Text {
-    let is_kept = |c: char| c.is_alphanumeric() || c == '_';
-    if name.chars().all(is_kept) { Text::from(name) } else { Text::from(name.replace(|c: char| !is_kept(c), "_").as_str()) }
+fn unreadable(error: FileError) -> UnreadProfile {
+    UnreadProfile::Unreadable(format!("cannot read the profile: {error}"))
 }
 
 /// What a sample's labels say of its span. Where a text may be two ids, the hexadecimal one comes first.
@@ -138,64 +212,67 @@ fn span_of(label: &SpanLabel, scope: LinkScope) -> Option<ProfiledSpan> {
     (span_id.is_some() || label.trace_id.is_some()).then_some(ProfiledSpan { trace_id: label.trace_id, span_id, scope })
 }
 
-/// A profile as series with values. `began` is its time if it says none.
-fn batch_of(profile: Profile, types: &[SeriesType], labels: &Labels, scope: LinkScope, began: Timestamp) -> ProfileBatch {
-    let began = profile.start.filter(|start| start.unix_nanos() > 0).unwrap_or(began);
-    let mut batch = ProfileBatch::default();
-    let mut place_of: HashMap<(u32, usize), u32> = HashMap::new();
-    for sample in &profile.samples {
-        let span = span_of(&sample.span, scope);
-        let time = sample.time.unwrap_or(began);
-        for (place, kind) in types.iter().enumerate() {
-            let value = sample.values.get(place).map_or(0, |value| kind.value(*value));
-            if value == 0 {
-                continue;
-            }
-            let series = *place_of.entry((sample.labels, place)).or_insert_with(|| {
-                batch.series.push(series_of(&kind.profile_type, labels, profile.labels(sample)));
-                u32::try_from(batch.series.len() - 1).unwrap_or(u32::MAX)
-            });
-            batch.values.push(ProfileValue { series, time, stack: StackId(sample.stack), value, span });
-        }
-    }
-    (batch.mappings, batch.locations, batch.stacks) = (profile.mappings, profile.locations, profile.stacks);
-    batch
-}
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
 
-/// A series: what its profile and its sample say, each label once.
-fn series_of(profile_type: &ProfileType, of_profile: &Labels, of_sample: &[(Text, Text)]) -> ProfileSeries {
-    let mut labels: Labels = of_sample.iter().map(|(name, value)| (label_name(name), value.clone())).collect();
-    labels.retain(|(name, _)| !name.starts_with(HIDDEN_LABEL));
-    for (name, value) in of_profile {
-        if !labels.iter().any(|(known, _)| known == name) {
-            labels.push((name.clone(), value.clone()));
-        }
-    }
-    if !labels.iter().any(|(name, _)| name == SERVICE_LABEL) {
-        labels.push((SERVICE_LABEL.into(), UNKNOWN_SERVICE.into()));
-    }
-    labels.sort();
-    labels.dedup_by(|a, b| a.0 == b.0);
-    ProfileSeries { profile_type: profile_type.clone(), labels }
-}
+    use flate2::Compression as Level;
+    use flate2::write::GzEncoder;
+    use longpole_wire::profile_export::pprof_builder::PprofBuilder;
 
-/// Takes credentials out of labels; returns how many there were.
-pub(super) fn redact(batch: &mut ProfileBatch, redactor: &mut Redactor) -> u64 {
-    let mut found = 0;
-    for series in &mut batch.series {
-        let text = |value: &Text| AttributeValue::Str(value.clone());
-        let mut attributes =
-            Attributes(series.labels.iter().map(|(name, value)| Attribute { key: name.clone(), value: text(value) }).collect());
-        let credentials = redactor.attributes(&mut attributes);
-        if credentials == 0 {
-            continue;
-        }
-        found += credentials;
-        let words = |value: AttributeValue| match value {
-            AttributeValue::Str(text) => text,
-            _ => Text::new(),
-        };
-        series.labels = attributes.0.into_iter().map(|attribute| (attribute.key, words(attribute.value))).collect();
+    use super::*;
+
+    fn pprof(types: usize, samples: usize) -> Vec<u8> {
+        let mut profile = PprofBuilder::default();
+        profile.sample_types = vec![("cpu", "nanoseconds"); types];
+        let function = profile.function("main", "main.c");
+        let location =
+            profile.location(longpole_wire::profile_export::pprof_builder::Location { lines: vec![(function, 1)], ..Default::default() });
+        (0..samples).for_each(|_| profile.sample(vec![location], vec![1; types], Vec::new()));
+        profile.encode()
     }
-    found
+
+    fn zipped(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Level::best());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    /// A push of these profiles, in JSON.
+    fn pushed(profiles: &[Vec<u8>]) -> Vec<u8> {
+        use base64::Engine;
+        let encoded = |bytes: &Vec<u8>| base64::engine::general_purpose::STANDARD.encode(bytes);
+        let samples: Vec<_> = profiles.iter().map(|bytes| serde_json::json!({ "rawProfile": encoded(bytes) })).collect();
+        let labels = serde_json::json!([{ "name": "service_name", "value": "cart" }]);
+        serde_json::json!({ "series": [{ "labels": labels, "samples": samples }] }).to_string().into_bytes()
+    }
+
+    fn read(profiles: &[Vec<u8>]) -> Result<ProfileBatch, UnreadProfile> {
+        ProfileReader::new(Timestamp(7), None).push(&pushed(profiles), Codec::Json)
+    }
+
+    #[test]
+    fn the_profiles_of_a_push_are_one_batch() {
+        let batch = read(&[zipped(&pprof(1, 2)), pprof(1, 3)]).unwrap();
+        assert_eq!((batch.series.len(), batch.values.len(), batch.stacks.len()), (2, 5, 2));
+    }
+
+    #[test]
+    fn all_profiles_of_a_push_share_one_limit() {
+        let half = zipped(&vec![0; INFLATED_BYTES_MAX / 2 + 1]);
+        let too_large = |error| matches!(error, UnreadProfile::TooLarge(reason) if reason.contains("64 MiB"));
+        // Zeros are no profile, and the first of them says so.
+        assert!(matches!(read(std::slice::from_ref(&half)), Err(UnreadProfile::Unreadable(_))));
+        let mut reader = ProfileReader::new(Timestamp(7), None);
+        assert!(reader.unpacked(&half).is_ok());
+        assert!(too_large(reader.unpacked(&half).unwrap_err()));
+    }
+
+    #[test]
+    fn values_take_no_more_memory_than_their_bytes_allow() {
+        // A value has one byte and becomes 72.
+        assert_eq!(read(&[pprof(4, 2)]).map(|batch| batch.values.len()), Ok(8));
+        let many = read(&[pprof(32, 60_000)]);
+        assert!(matches!(many, Err(UnreadProfile::TooLarge(_))), "{:?}", many.map(|batch| batch.memory_bytes()));
+    }
 }

@@ -25,14 +25,13 @@ use http::{HeaderMap, StatusCode};
 use longpole_store::live::LiveStore;
 use longpole_wire::pyroscope::Codec;
 use longpole_wire::pyroscope::querier::QuerierMethod;
-use serde_json::json;
 
 use super::grpc_queries;
 use super::query_error::QueryError;
 use super::query_turns::QueriedStore;
+use crate::connect_protocol::{self, codec_of};
 use crate::off_the_reactor::off_the_reactor;
 use crate::otlp_request::grpc_call;
-use crate::receive::codec_of;
 
 /// Bytes of a query.
 const QUERY_BYTES_MAX: usize = 1 << 20;
@@ -73,13 +72,7 @@ async fn method(QueriedStore(store): QueriedStore, Path(name): Path<String>, req
     };
     let answered = off_the_reactor::<_, QueryError>(move || methods::answer(&store, method, &query, codec)).await;
     match answered {
-        Ok(body) => {
-            let media_type = match codec {
-                Codec::Protobuf => "application/proto",
-                Codec::Json => "application/json",
-            };
-            ([(CONTENT_TYPE, media_type)], body).into_response()
-        }
+        Ok(body) => ([(CONTENT_TYPE, connect_protocol::media_type(codec))], body).into_response(),
         Err(error) => refused(error.status(), &error.to_string()),
     }
 }
@@ -90,12 +83,5 @@ fn codec_of_head(head: &HeaderMap) -> Option<Codec> {
 
 /// An error as the Connect protocol writes it.
 fn refused(status: StatusCode, message: &str) -> Response {
-    let code = match status {
-        StatusCode::NOT_FOUND => "not_found",
-        StatusCode::SERVICE_UNAVAILABLE => "unavailable",
-        StatusCode::INTERNAL_SERVER_ERROR => "internal",
-        StatusCode::UNPROCESSABLE_ENTITY | StatusCode::PAYLOAD_TOO_LARGE => "resource_exhausted",
-        _ => "invalid_argument",
-    };
-    (status, [(CONTENT_TYPE, "application/json")], json!({ "code": code, "message": message }).to_string()).into_response()
+    (status, [(CONTENT_TYPE, connect_protocol::media_type(Codec::Json))], connect_protocol::error_body(status, message)).into_response()
 }
