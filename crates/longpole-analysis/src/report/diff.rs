@@ -228,14 +228,14 @@ fn state_diffs(a: (&Report, &[NodeId]), b: (&Report, &[NodeId]), difference: Nan
     let others =
         [StateKind::OnCpu, StateKind::Runnable, StateKind::BlockedUnseen, StateKind::Awaiting, StateKind::Remote, StateKind::Unaccounted];
     let mut out: Vec<StateDiff> = Vec::new();
+    let of_functions = wait_diffs(a, b);
     for state in others.into_iter().chain(blocked) {
-        let net = after.of(state) - before.of(state);
+        let mut rest = after.of(state) - before.of(state);
         // Waits of two functions that change in opposite directions would pass for one small change of either.
-        let of_functions = wait_diffs(state, a, b).into_iter().filter(|(_, delta)| matters(state, *delta));
-        let mut rest = net;
-        for (function, delta) in of_functions {
-            rest -= delta;
-            out.push(StateDiff { state, delta, function: Some(function) });
+        let of_state = of_functions.iter().filter(|((kind, _), delta)| state == StateKind::Blocked(*kind) && matters(state, **delta));
+        for ((_, function), delta) in of_state {
+            rest -= *delta;
+            out.push(StateDiff { state, delta: *delta, function: Some(function.clone()) });
         }
         if matters(state, rest) {
             let (report, nodes) = if rest > Nanos::ZERO { b } else { a };
@@ -246,18 +246,17 @@ fn state_diffs(a: (&Report, &[NodeId]), b: (&Report, &[NodeId]), difference: Nan
     out
 }
 
-/// How much longer these nodes waited in each function while they were on the path; nothing in a state that is no sampled wait.
-fn wait_diffs(state: StateKind, a: (&Report, &[NodeId]), b: (&Report, &[NodeId])) -> Vec<(String, Nanos)> {
-    let StateKind::Blocked(kind) = state else { return Vec::new() };
-    let mut deltas: BTreeMap<String, Nanos> = BTreeMap::new();
+/// How much longer these nodes waited in each function while they were on the path, by kind of wait.
+fn wait_diffs(a: (&Report, &[NodeId]), b: (&Report, &[NodeId])) -> BTreeMap<(WaitKind, String), Nanos> {
+    let mut deltas: BTreeMap<(WaitKind, String), Nanos> = BTreeMap::new();
     for ((report, nodes), is_after) in [(a, false), (b, true)] {
-        for sum in report.waits_on_path(nodes).into_iter().filter(|sum| sum.wait.kind == kind && !sum.in_other_threads) {
+        for sum in report.waits_on_path(nodes).into_iter().filter(|sum| !sum.in_other_threads) {
             let Some(function) = report.waiting_function(sum.wait) else { continue };
-            let delta = deltas.entry(function.to_owned()).or_default();
+            let delta = deltas.entry((sum.wait.kind, function.to_owned())).or_default();
             *delta = if is_after { *delta + sum.nanos } else { *delta - sum.nanos };
         }
     }
-    deltas.into_iter().collect()
+    deltas
 }
 
 /// The function in which these nodes are in the state most of the time, where one stands out.
