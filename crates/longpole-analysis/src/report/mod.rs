@@ -336,6 +336,11 @@ impl Report {
         recording.run.mode == CaptureMode::Off && self.span_count() == 0 && recording.processes.is_empty() && recording.samples.is_empty()
     }
 
+    /// Whether it is a profile of another tool, without spans: its samples have no times.
+    pub fn is_profile(&self) -> bool {
+        self.recording.run.mode == CaptureMode::Imported && self.span_count() == 0
+    }
+
     /// Whether the node is a process without spans.
     pub fn is_plain_process(&self, node: NodeId) -> bool {
         match self.forest[node].source {

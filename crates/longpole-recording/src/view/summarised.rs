@@ -29,7 +29,7 @@ impl SummarisedView {
         let is_unseen = run.exit.is_none() && run.root_pid.is_none() && run.host.is_empty();
         if report.is_attached() {
             SummarisedView::Attached
-        } else if run.mode == CaptureMode::Imported && report.span_count() == 0 {
+        } else if report.is_profile() {
             SummarisedView::Profile
         } else if report.knows_only_the_command() {
             SummarisedView::CommandAlone

@@ -2,7 +2,6 @@
 
 use anyhow::Result;
 use longpole_analysis::{Handle, Report};
-use longpole_model::CaptureMode;
 use longpole_recording::view;
 
 use crate::args::{Format, SpanArguments};
@@ -25,17 +24,12 @@ pub(crate) fn span(invocation: &Invocation, arguments: &SpanArguments) -> Result
             None => return Ok(()),
         },
     };
-    let none = || if is_profile(&report) { no_pole_of_a_profile(&name, &handle) } else { not_found(&name, &handle) };
+    let none = || if report.is_profile() { no_pole_of_a_profile(&name, &handle) } else { not_found(&name, &handle) };
     let view = view::SpanView::new(&name, &report, &handle).ok_or_else(none)?;
     match arguments.format {
         Format::Json => print_json(&view),
         Format::Text => print(&render::span::span(&view, sees_cpus(&report), invocation.style())),
     }
-}
-
-/// Whether it is a profile of another tool, without spans.
-fn is_profile(report: &Report) -> bool {
-    report.recording().run.mode == CaptureMode::Imported && report.span_count() == 0
 }
 
 fn no_pole_of_a_profile(recording: &str, handle: &str) -> Failure {

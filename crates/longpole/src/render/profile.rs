@@ -6,7 +6,7 @@ use longpole_recording::view::{FunctionChangeView, ProfileDiffView, ProfileFunct
 use super::recordings::when;
 use crate::next_command::quoted;
 use crate::terminal::screen::Screen;
-use crate::terminal::{Style, cut, fit, pad, right, width};
+use crate::terminal::{Style, column_widths, cut, fit, pad, right, width};
 
 /// Columns of names that are always there.
 const NAMES_WIDTH_MIN: usize = 20;
@@ -63,24 +63,28 @@ fn sum_in_words(sample_type: &str, total: i64, unit: &str, is_state: bool) -> St
 pub(crate) fn functions(view: &ProfileView, by_total: bool, style: Style) -> Screen {
     let mut out = Screen::of(head(view, style));
     out.line("");
-    let cells: Vec<[String; 4]> = view.functions.iter().map(|it| cells(it, view)).collect();
-    let heads = ["self", "", "total", ""];
-    let widths: [usize; 4] =
-        std::array::from_fn(|column| cells.iter().map(|row| width(&row[column])).max().unwrap_or_default().max(width(heads[column])));
-    let names_width = style.width().saturating_sub(widths.iter().map(|width| width + 2).sum()).max(NAMES_WIDTH_MIN);
-    let columns = |row: [&str; 4]| (0..4).map(|column| right(row[column], widths[column]) + "  ").collect::<String>();
-    out.line(style.strong(&format!("{}function", columns(heads))));
-    for (function, row) in view.functions.iter().zip(&cells) {
-        out.line(format!("{}{}", columns(row.each_ref().map(String::as_str)), fit(&function.function, names_width)));
-    }
-    if view.truncated > 0 {
-        let more = counted(view.truncated as u64, "more function", "more functions");
-        out.line(style.faint(&format!("… {more} (--limit {})", view.functions.len() + view.truncated)));
-    }
+    let rows = view.functions.iter().map(|it| (cells(it, view), it.function.as_str())).collect();
+    function_table(["self", "", "total", ""], rows, view.truncated, style).into_iter().for_each(|line| out.line(line));
     if !by_total {
         out.line(style.faint("self: in the function itself; total: with what it called"));
     }
     out
+}
+
+/// Functions behind columns of numbers, and how many are left out.
+fn function_table(heads: [&str; 4], rows: Vec<([String; 4], &str)>, truncated: usize, style: Style) -> Vec<String> {
+    let (cells, names): (Vec<[String; 4]>, Vec<&str>) = rows.into_iter().unzip();
+    let widths = column_widths(&heads, &cells);
+    let names_width = style.width().saturating_sub(widths.iter().map(|width| width + 2).sum()).max(NAMES_WIDTH_MIN);
+    let columns = |row: [&str; 4]| (0..4).map(|column| right(row[column], widths[column]) + "  ").collect::<String>();
+    let mut lines = vec![style.strong(&format!("{}function", columns(heads)))];
+    let line = |(row, name): (&[String; 4], &&str)| format!("{}{}", columns(row.each_ref().map(String::as_str)), fit(name, names_width));
+    lines.extend(cells.iter().zip(&names).map(line));
+    if truncated > 0 {
+        let more = counted(truncated as u64, "more function", "more functions");
+        lines.push(style.faint(&format!("… {more} (--limit {})", names.len() + truncated)));
+    }
+    lines
 }
 
 fn cells(function: &ProfileFunctionView, view: &ProfileView) -> [String; 4] {
@@ -139,20 +143,9 @@ pub(crate) fn diff(view: &ProfileDiffView, style: Style) -> Screen {
         out.line(style.faint(&format!("{}  {}", pad(what, 6), times(&side.from_unix_nano, &side.to_unix_nano))));
     }
     out.line("");
-    let cells: Vec<[String; 4]> = view.functions.iter().map(|it| changed_cells(it, &view.unit)).collect();
+    let rows = view.functions.iter().map(|it| (changed_cells(it, &view.unit), it.function.as_str())).collect();
     let heads = ["Δ share", "Δ self", "before", "after"];
-    let widths: [usize; 4] =
-        std::array::from_fn(|column| cells.iter().map(|row| width(&row[column])).max().unwrap_or_default().max(width(heads[column])));
-    let names_width = style.width().saturating_sub(widths.iter().map(|width| width + 2).sum()).max(NAMES_WIDTH_MIN);
-    let columns = |row: [&str; 4]| (0..4).map(|column| right(row[column], widths[column]) + "  ").collect::<String>();
-    out.line(style.strong(&format!("{}function", columns(heads))));
-    for (function, row) in view.functions.iter().zip(&cells) {
-        out.line(format!("{}{}", columns(row.each_ref().map(String::as_str)), fit(&function.function, names_width)));
-    }
-    if view.truncated > 0 {
-        let more = counted(view.truncated as u64, "more function", "more functions");
-        out.line(style.faint(&format!("… {more} (--limit {})", view.functions.len() + view.truncated)));
-    }
+    function_table(heads, rows, view.truncated, style).into_iter().for_each(|line| out.line(line));
     out.line(style.faint("Δ share: change of self time as a percentage of the total. More load alone does not change it"));
     out
 }

@@ -5,7 +5,7 @@ use longpole_recording::view::{self, RecordingStateView};
 
 use super::command::fit_command;
 use crate::terminal::screen::Screen;
-use crate::terminal::{Style, cut, pad, right, width};
+use crate::terminal::{Style, column_widths, cut, pad, right};
 
 /// Recordings, newest first.
 pub(crate) fn recordings(view: &view::RecordingsView, style: Style) -> Screen {
@@ -29,8 +29,7 @@ pub(crate) fn recordings(view: &view::RecordingsView, style: Style) -> Screen {
             ]
         })
         .collect();
-    let widths: [usize; COLUMNS] =
-        std::array::from_fn(|column| rows.iter().map(|row| width(&row[column])).max().unwrap_or_default().max(width(heads[column])));
+    let widths = column_widths(&heads, &rows);
     let cell = |column: usize, text: &str| match column {
         2 | 4 | 6 => right(text, widths[column]),
         _ => pad(text, widths[column]),

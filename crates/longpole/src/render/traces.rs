@@ -6,7 +6,7 @@ use longpole_recording::view::{ServicesView, TracesView};
 use super::recordings::when;
 use crate::next_command::{own_name, quoted};
 use crate::terminal::screen::Screen;
-use crate::terminal::{Style, cut, pad, right, width};
+use crate::terminal::{Style, column_widths, cut, pad, right, width};
 
 /// Operations of a service that are named.
 const OPERATIONS_MAX: usize = 8;
@@ -41,8 +41,7 @@ pub(crate) fn traces(view: &TracesView, address: impl Fn(&str) -> String, style:
             [trace.trace_id.clone(), when(&trace.start_unix_nano), duration(trace.wall_nanos), spans, failed]
         })
         .collect();
-    let widths: [usize; 5] =
-        std::array::from_fn(|column| rows.iter().map(|row| width(&row[column])).max().unwrap_or_default().max(width(heads[column])));
+    let widths = column_widths(&heads, &rows);
     let cell = |column: usize, text: &str| if column < 2 { pad(text, widths[column]) } else { right(text, widths[column]) };
     let names_width = style.width().saturating_sub(widths.iter().map(|width| width + 2).sum()).max(NAMES_WIDTH_MIN);
     let head: String = heads.iter().enumerate().map(|(column, head)| cell(column, head) + "  ").collect();

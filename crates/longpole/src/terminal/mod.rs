@@ -7,4 +7,4 @@ mod text;
 
 pub(crate) use self::screen::width;
 pub(crate) use self::style::Style;
-pub(crate) use self::text::{MEASURE, cut, first_line, fit, fold, function_words, pad, right};
+pub(crate) use self::text::{MEASURE, column_widths, cut, first_line, fit, fold, function_words, pad, right};

@@ -86,6 +86,12 @@ pub(crate) fn right(text: &str, width: usize) -> String {
     " ".repeat(missing) + text
 }
 
+/// How wide each column of a table is: its head or its widest cell.
+pub(crate) fn column_widths<const N: usize>(heads: &[&str; N], rows: &[[String; N]]) -> [usize; N] {
+    let widest = |column: usize| rows.iter().map(|row| screen::width(&row[column])).max().unwrap_or_default();
+    std::array::from_fn(|column| widest(column).max(screen::width(heads[column])))
+}
+
 /// The first line of a text that says something, with a mark where there are more: `python3 -c 'import os …`.
 pub(crate) fn first_line(text: &str) -> String {
     let text = text.trim_start_matches(['\n', '\r']);
