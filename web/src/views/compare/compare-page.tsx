@@ -18,6 +18,7 @@ import { diffQuery, recordingsQuery } from '../../state/queries';
 import list from '../parts/list.module.css';
 import { Name } from '../parts/name';
 import { Command, Failure, Notice, Skeleton } from '../parts/notice';
+import parts from '../parts/parts.module.css';
 import { Topbar } from '../parts/topbar';
 import css from './compare.module.css';
 
@@ -35,7 +36,7 @@ function ChangeBar({ delta, largest }: { readonly delta: number; readonly larges
 
 /** Time on the path in one of the runs, which leads to its longest span. */
 function Side({ recording, side }: { readonly recording: string; readonly side: OperationDiff['a'] }) {
-  if (side.handle === null) return <span className={css.muted}>–</span>;
+  if (side.handle === null) return <span className={parts.muted}>–</span>;
   return (
     <Link to="/r/$rec" params={{ rec: recording }} search={{ span: side.handle }} title={`${side.handle} of ${recording}`}>
       {formatDuration(side.onPathNanos)}
@@ -72,7 +73,7 @@ function Operations({ diff }: { readonly diff: Diff }) {
               <strong className={css.name}>
                 <Name text={nameOfOperation(operation, diff.operations)} />
               </strong>{' '}
-              <span className={css.muted}>{fateInWords(operation)}</span>
+              <span className={parts.muted}>{fateInWords(operation)}</span>
               <p className={css.narrow}>
                 {formatDuration(operation.a.onPathNanos)} → {formatDuration(operation.b.onPathNanos)}
               </p>
@@ -94,7 +95,7 @@ function Operations({ diff }: { readonly diff: Diff }) {
         ))}
         {diff.truncated.operations > 0 && (
           <tr>
-            <td className={css.muted}>{counted(diff.truncated.operations, 'smaller change')}, together</td>
+            <td className={parts.muted}>{counted(diff.truncated.operations, 'smaller change')}, together</td>
             <td className={list.number}>
               <b>{signedDuration(diff.truncated.deltaNanos)}</b>
             </td>
@@ -125,7 +126,7 @@ function Choice({ recordings, a, b }: { readonly recordings: readonly Recording[
   const others = recordings.filter(({ recording, wallNanos }) => recording !== b && wallNanos > 0);
   if (others.length < 2) return null;
   return (
-    <label className={css.muted}>
+    <label className={parts.muted}>
       compare with{' '}
       <select className={css.choice} value={a} onChange={(event) => navigate({ to: '/compare', search: { a: event.target.value, b } })}>
         {others.map(({ recording, command, wallNanos }) => (
@@ -147,7 +148,7 @@ function Runs({ runs, a, b }: { readonly runs: readonly Recording[]; readonly a:
   return (
     <section className={css.runs} aria-label="Runs of this command">
       <h2>{counted(runs.length, 'run')} of this command</h2>
-      <p className={css.muted}>
+      <p className={parts.muted}>
         {placeAmongRuns(runs, b)}. Select one to compare {b} with it.
       </p>
       <ol className={css.strip}>
@@ -192,7 +193,7 @@ function Comparison({ diff, recordings }: { readonly diff: Diff; readonly record
           </Link>
           {deltaNanos !== 0 && a.wallNanos > 0 && ` (${changeInWords(deltaNanos, a.wallNanos)})`}
         </h1>
-        <p className={css.muted}>
+        <p className={parts.muted}>
           <code>{shortCommand(b.command)}</code>
         </p>
         <Choice recordings={recordings} a={a.recording} b={b.recording} />
@@ -208,7 +209,7 @@ function Comparison({ diff, recordings }: { readonly diff: Diff; readonly record
           <Operations diff={diff} />
         )}
       </div>
-      <p className={`${css.muted} ${css.below}`}>
+      <p className={`${parts.muted} ${css.below}`}>
         All changes add up to the difference between the runs.
         {runs.length < 3 && ' Two runs of one command also differ by chance; record another run to see by how much.'} The same comparison in
         the terminal:

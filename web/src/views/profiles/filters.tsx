@@ -34,7 +34,7 @@ export function Times({ search, change }: { readonly search: ProfilesSearch; rea
   return (
     <nav className={css.times} aria-label="Time">
       {isRange && (
-        <span className={css.chip}>
+        <span className={parts.chip}>
           {timeInWords(search, new Date((search.end ?? 0) / 1000).getTimezoneOffset())}
           <button type="button" aria-label="The last hour instead" onClick={() => change({ start: undefined, end: undefined })}>
             <CloseIcon />
@@ -55,7 +55,7 @@ export function Times({ search, change }: { readonly search: ProfilesSearch; rea
           to="/profiles"
           search={{ ...rest, since: other }}
           resetScroll={false}
-          className={`${parts.button} ${css.time}`}
+          className={`${parts.button} ${parts.choice}`}
           aria-current={!isRange && other === since ? 'page' : undefined}
           title={sinceInWords(other)}
         >
@@ -84,7 +84,7 @@ function Labels({
   const hint = useId();
   useEffect(() => setText(value), [value]);
   return (
-    <div className={`${css.field} ${css.wide}`}>
+    <div className={`${parts.field} ${css.field} ${css.wide}`}>
       <label>
         <span>{label}</span>
         <input
@@ -141,7 +141,7 @@ export function Filters({
   const isElsewhere = { zoom: undefined, function: undefined };
   return (
     <form className={css.filters} aria-label="Profiles" onSubmit={(event) => event.preventDefault()}>
-      <label className={css.field}>
+      <label className={`${parts.field} ${css.field}`}>
         <span>Service</span>
         <select
           value={chosen.service}
@@ -162,7 +162,7 @@ export function Filters({
           ))}
         </select>
       </label>
-      <label className={css.field}>
+      <label className={`${parts.field} ${css.field}`}>
         <span>Type</span>
         <select
           value={chosen.type}
@@ -186,7 +186,7 @@ export function Filters({
         wrong={wrong}
         commit={(text) => change({ labels: text.trim() === '' ? undefined : text.trim() })}
       />
-      <label className={css.field}>
+      <label className={`${parts.field} ${css.field}`}>
         <span>Compare with</span>
         <select value={comparison} onChange={({ target }) => compare(target.value as Comparison)}>
           <option value="">nothing</option>

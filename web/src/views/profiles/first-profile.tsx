@@ -3,6 +3,7 @@ import { useState } from 'react';
 import { firstProfiles } from '../../logic/first-profile';
 import { SINCE_LONGEST, sinceInWords } from '../../logic/profiles-search';
 import { serverQuery } from '../../state/queries';
+import list from '../parts/list.module.css';
 import { Command } from '../parts/notice';
 import parts from '../parts/parts.module.css';
 import css from './profiles.module.css';
@@ -17,7 +18,7 @@ export function FirstProfile() {
   const [language, setLanguage] = useState('Go');
   const chosen = all.find((one) => one.language === language);
   return (
-    <div className={css.empty}>
+    <div className={`${list.empty} ${css.empty}`}>
       <div role="status">
         <h2>No profiles in the {sinceInWords(SINCE_LONGEST)}</h2>
         <p>Services send them all the time, and this page says which function uses CPU and memory. It shows them as soon as they arrive.</p>

@@ -113,7 +113,7 @@ function Nothing({ what, service, search }: { readonly what: string; readonly se
   const { labels: _labels, ...withoutLabels } = search;
   const isRange = search.start !== undefined;
   return (
-    <div className={css.empty} role="status">
+    <div className={`${list.empty} ${css.empty}`} role="status">
       <h2>
         No {what} of {service} {timeOf(search)}
         {search.labels !== undefined && (
@@ -149,7 +149,7 @@ function Nothing({ what, service, search }: { readonly what: string; readonly se
 function Refusal({ error, retry }: { readonly error: Error; readonly retry: () => void }) {
   if (error instanceof ApiError && error.code === 'bad_request') {
     return (
-      <div className={css.empty} role="alert">
+      <div className={`${list.empty} ${css.empty}`} role="alert">
         <h2>The server cannot read these labels</h2>
         <p className={css.words}>{error.message}</p>
       </div>
@@ -285,8 +285,8 @@ export function ProfilesPage() {
   return (
     <div className={list.page}>
       <Topbar />
-      <main className={`${list.main} ${css.main}`}>
-        <div className={css.top}>
+      <main className={`${list.main} ${list.wideMain} ${css.main}`}>
+        <div className={`${list.head} ${css.top}`}>
           <h1>Profiles</h1>
           {!isNew && <Times search={search} change={change} />}
         </div>

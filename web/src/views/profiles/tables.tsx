@@ -43,7 +43,7 @@ function NameCell({
 
 function Bar({ share }: { readonly share: number }) {
   return (
-    <span className={css.bar} aria-hidden="true">
+    <span className={`${list.meter} ${css.bar}`} aria-hidden="true">
       <span style={{ width: `${Math.min(1, Math.max(0, share)) * 100}%` }} />
     </span>
   );
@@ -69,14 +69,14 @@ function Rows<Row>({
       {shown.map(render)}
       {rows.length === 0 && (
         <tr>
-          <td colSpan={columns} className={css.muted}>
+          <td colSpan={columns} className={parts.muted}>
             No function matches.
           </td>
         </tr>
       )}
       {(rest > 0 || omitted > 0) && (
         <tr>
-          <td colSpan={columns} className={css.muted}>
+          <td colSpan={columns} className={parts.muted}>
             {rest > 0 ? (
               <button type="button" className={parts.button} onClick={() => setWhole(true)}>
                 Show all {counted(rows.length, 'function')}
@@ -93,7 +93,7 @@ function Rows<Row>({
 
 function Value({ value, profile }: { readonly value: number; readonly profile: Profile }) {
   const share = ratio(value, profile.total);
-  if (value === 0) return <td className={`${list.number} ${css.muted}`}>–</td>;
+  if (value === 0) return <td className={`${list.number} ${parts.muted}`}>–</td>;
   return (
     <td className={list.number}>
       {formatOfUnit(profile.unit)(value)} <span className={css.share}>{formatShare(share)}</span>
@@ -133,7 +133,7 @@ export function FunctionsTable({
                   aria-sort={column === sort ? 'descending' : undefined}
                   title={hint}
                 >
-                  <button type="button" className={css.sort} onClick={() => order(column)}>
+                  <button type="button" className={list.sort} onClick={() => order(column)}>
                     {title}
                     <span aria-hidden="true">{column === sort ? ' ▼' : ''}</span>
                   </button>

@@ -58,7 +58,7 @@ function AnswerLine({ recording }: { readonly recording: Recording }) {
 function ExitCell({ exit, state }: { readonly exit: Exit | null; readonly state: string }) {
   if (state === 'ended') return <span className={css.badge}>not finished</span>;
   if (state === 'killed') return <span className={css.badge}>longpole killed</span>;
-  if (exit === null) return <span className={css.muted}>{state === 'recording' ? 'running' : 'unknown'}</span>;
+  if (exit === null) return <span className={parts.muted}>{state === 'recording' ? 'running' : 'unknown'}</span>;
   const good = succeeded(exit);
   return (
     <span className={`${css.exit} ${good ? css.good : css.bad}`}>
@@ -101,13 +101,13 @@ function Row({ recording, nowMillis }: { readonly recording: Recording; readonly
       <td className={css.columnExit}>
         <ExitCell exit={recording.exit} state={recording.state} />
       </td>
-      <td className={`${list.number} ${css.columnSpans} ${css.muted}`}>
+      <td className={`${list.number} ${css.columnSpans} ${parts.muted}`}>
         {recording.spans > 0 && counted(recording.spans, 'span')}
         {recording.spans > 0 && recording.samples > 0 && <br />}
         {recording.samples > 0 && counted(recording.samples, 'sample')}
         {recording.spans + recording.samples === 0 && '–'}
       </td>
-      <td className={`${list.number} ${css.columnWhen} ${css.muted}`}>
+      <td className={`${list.number} ${css.columnWhen} ${parts.muted}`}>
         <time dateTime={new Date(started).toISOString()} title={new Date(started).toLocaleString()}>
           {formatAge(started, nowMillis)}
         </time>
@@ -174,7 +174,7 @@ export function RecordingsPage() {
       <main className={list.main}>
         <div className={css.head}>
           <h1>Recordings</h1>
-          {data !== undefined && data.length > 0 && <p className={css.muted}>{counted(data.length, 'recording')}, newest first</p>}
+          {data !== undefined && data.length > 0 && <p className={parts.muted}>{counted(data.length, 'recording')}, newest first</p>}
           <span className={css.spread} />
           {isServer && <OpenFileButton />}
           {data !== undefined && data.length > 0 && (

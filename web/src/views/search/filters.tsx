@@ -1,5 +1,6 @@
 import type { Service } from '../../api/types.gen';
 import type { TracesSearch } from '../../logic/traces-search';
+import parts from '../parts/parts.module.css';
 import css from './search.module.css';
 
 function Choice(props: {
@@ -9,7 +10,7 @@ function Choice(props: {
   readonly onChange: (value: string) => void;
 }) {
   return (
-    <label className={css.field}>
+    <label className={`${parts.field} ${css.field}`}>
       <span>{props.label}</span>
       <select value={props.value} onChange={(event) => props.onChange(event.target.value)}>
         <option value="">any</option>
@@ -30,7 +31,7 @@ function Words(props: {
   readonly onChange: (value: string) => void;
 }) {
   return (
-    <label className={`${css.field} ${props.wide === true ? css.wide : ''}`} title={props.title}>
+    <label className={`${parts.field} ${css.field} ${props.wide === true ? css.wide : ''}`} title={props.title}>
       <span>{props.label}</span>
       <input value={props.value} placeholder={props.placeholder} onChange={(event) => props.onChange(event.target.value)} />
     </label>
@@ -83,7 +84,7 @@ export function Filters({
         placeholder="1.5s"
         onChange={(value) => change({ maxDuration: value })}
       />
-      <label className={css.field}>
+      <label className={`${parts.field} ${css.field}`}>
         <span>Order</span>
         <select value={search.sort ?? ''} onChange={(event) => change({ sort: event.target.value === 'longest' ? 'longest' : '' })}>
           <option value="">newest first</option>

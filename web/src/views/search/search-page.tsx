@@ -22,7 +22,7 @@ const route = getRouteApi('/search');
 
 function Chip({ text, label, remove }: { readonly text: string; readonly label: string; readonly remove: () => void }) {
   return (
-    <li className={css.chip}>
+    <li className={parts.chip}>
       {text}
       <button type="button" aria-label={label} title={label} onClick={remove}>
         <CloseIcon />
@@ -54,10 +54,10 @@ function Chips({ box, select }: { readonly box: TracesBox; readonly select: (box
 function Live({ isLive, isHeld, toggle }: { readonly isLive: boolean; readonly isHeld: boolean; readonly toggle: () => void }) {
   return (
     <div className={css.live}>
-      {isLive && isHeld && <span className={css.muted}>paused while you point</span>}
+      {isLive && isHeld && <span className={parts.muted}>paused while you point</span>}
       <button
         type="button"
-        className={`${parts.button} ${css.liveButton}`}
+        className={`${parts.button} ${parts.choice}`}
         aria-pressed={isLive}
         title={isLive ? 'Stop asking for new traces' : 'Ask for new traces each second'}
         onClick={toggle}
@@ -124,10 +124,10 @@ export function SearchPage() {
     <div className={list.page}>
       <Topbar />
       <main className={list.main}>
-        <div className={css.head}>
+        <div className={list.head}>
           <h1>Traces</h1>
           {found.length > 0 && (
-            <p className={css.muted}>
+            <p className={parts.muted}>
               {!isSelected && listing?.truncated === true
                 ? `the newest ${formatCount(found.length)} traces`
                 : counted(found.length, 'trace')}
@@ -150,7 +150,7 @@ export function SearchPage() {
           {traces.error !== null && !isGone(traces.error) && <Failure error={traces.error} retry={() => traces.refetch()} />}
           {traces.error === null && listing === undefined && request.wrong === null && <Skeleton lines={8} label="Loading traces" />}
           {!isNew && listing !== undefined && rows.length === 0 && request.wrong === null && (
-            <div className={css.empty}>
+            <div className={list.empty}>
               <p>
                 {isSelected ? 'No trace matches these filters and the selection.' : 'No trace of the last two days matches these filters.'}
               </p>

@@ -5,6 +5,7 @@ import { ApiError } from '../../api/error';
 import { firstSpans } from '../../logic/first-span';
 import { serverQuery } from '../../state/queries';
 import { CheckIcon } from '../parts/icons';
+import list from '../parts/list.module.css';
 import { Command } from '../parts/notice';
 import parts from '../parts/parts.module.css';
 import css from './search.module.css';
@@ -17,7 +18,7 @@ export function First() {
   const [language, setLanguage] = useState('any SDK');
   const chosen = all.find((one) => one.language === language);
   return (
-    <div className={css.empty}>
+    <div className={list.empty}>
       <div role="status">
         <h2>Waiting for the first span</h2>
         <p>This page shows spans as soon as they arrive.</p>

@@ -42,8 +42,8 @@ const Row = memo(function Row(props: {
       </td>
       <td className={list.number}>
         {formatDuration(trace.wallNanos)}
-        <span className={css.bar} aria-hidden="true">
-          <span className={trace.errors > 0 ? css.barError : css.barFill} style={{ width: `${Math.max(share, 0.5)}%` }} />
+        <span className={`${list.meter} ${css.bar}`} aria-hidden="true">
+          <span className={trace.errors > 0 ? css.barError : undefined} style={{ width: `${Math.max(share, 0.5)}%` }} />
         </span>
       </td>
       <td className={`${list.number} ${css.columnSpans}`}>{trace.spans}</td>
@@ -92,7 +92,7 @@ export function TraceTable({
         </tbody>
       </table>
       {shown.length < traces.length && (
-        <p className={css.more}>
+        <p className={list.more}>
           <button type="button" className={parts.button} onClick={() => setWhole(true)}>
             Show all {counted(traces.length, 'trace')}
           </button>

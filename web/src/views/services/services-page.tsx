@@ -32,7 +32,7 @@ function Ranges({ range, search }: { readonly range: Range; readonly search: Ser
           to="/services"
           search={{ ...search, range: other }}
           resetScroll={false}
-          className={`${parts.button} ${css.range}`}
+          className={`${parts.button} ${parts.choice}`}
           aria-current={other === range ? 'page' : undefined}
           title={rangeInWords(other)}
         >
@@ -46,7 +46,7 @@ function Ranges({ range, search }: { readonly range: Range; readonly search: Ser
 /** No trace in this time, but there are services. */
 function Nothing({ range, search }: { readonly range: Range; readonly search: ServicesSearch }) {
   return (
-    <div className={css.empty} role="status">
+    <div className={list.empty} role="status">
       <h2>No traces in the {rangeInWords(range)}</h2>
       {range !== RANGE_LONGEST && (
         <p>
@@ -86,11 +86,11 @@ export function ServicesPage() {
   return (
     <div className={list.page}>
       <Topbar />
-      <main className={`${list.main} ${css.main}`}>
-        <div className={css.top}>
+      <main className={`${list.main} ${list.wideMain}`}>
+        <div className={list.head}>
           <h1>Services</h1>
           {map !== undefined && map.traces > 0 && (
-            <p className={css.muted}>
+            <p className={parts.muted}>
               {counted(map.services.length, 'service')} in {map.truncated && 'the newest '}
               {counted(map.traces, 'trace')} of the {rangeInWords(range)}
             </p>

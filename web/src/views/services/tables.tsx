@@ -67,7 +67,7 @@ function Sorted<Row>(props: {
                   className={names.includes(column) ? undefined : `${list.number} ${css.columnNumber}`}
                   aria-sort={column !== current.sort ? undefined : isAscending(current) ? 'ascending' : 'descending'}
                 >
-                  <button type="button" className={css.sort} onClick={() => sort(clickedSort(column, current))}>
+                  <button type="button" className={list.sort} onClick={() => sort(clickedSort(column, current))}>
                     {column === 'count' ? count : TITLES[column]}
                     <span aria-hidden="true">{column !== current.sort ? '' : isAscending(current) ? ' ▲' : ' ▼'}</span>
                   </button>
@@ -78,7 +78,7 @@ function Sorted<Row>(props: {
           <tbody>{shown.map(render)}</tbody>
         </table>
         {shown.length < rows.length && (
-          <p className={css.more}>
+          <p className={list.more}>
             <button type="button" className={parts.button} onClick={() => setWhole(true)}>
               Show all {counted(rows.length, 'row')}
             </button>
