@@ -15,6 +15,7 @@ import {
 } from '../../logic/compare';
 import { counted, formatAge, formatDuration, shortCommand, unixMillis } from '../../logic/format';
 import { diffQuery, recordingsQuery } from '../../state/queries';
+import { ChangeAxis, ChangeBar } from '../parts/change-bar';
 import list from '../parts/list.module.css';
 import { Name } from '../parts/name';
 import { Command, Failure, Notice, Skeleton } from '../parts/notice';
@@ -23,16 +24,6 @@ import { Topbar } from '../parts/topbar';
 import css from './compare.module.css';
 
 const route = getRouteApi('/compare');
-
-/** The change as a bar to the left or the right of the middle; the number beside it says it, too. */
-function ChangeBar({ delta, largest }: { readonly delta: number; readonly largest: number }) {
-  const width = `${(Math.abs(delta) / largest) * 50}%`;
-  return (
-    <span className={css.bar} aria-hidden="true">
-      <span className={delta > 0 ? css.longer : css.shorter} style={delta > 0 ? { left: '50%', width } : { right: '50%', width }} />
-    </span>
-  );
-}
 
 /** Time on the path in one of the runs, which leads to its longest span. */
 function Side({ recording, side }: { readonly recording: string; readonly side: OperationDiff['a'] }) {
@@ -58,9 +49,7 @@ function Operations({ diff }: { readonly diff: Diff }) {
             Change on path
           </th>
           <th className={css.columnBar}>
-            <span className={css.axis}>
-              <span>shorter</span> <span>longer</span>
-            </span>
+            <ChangeAxis less="shorter" more="longer" />
           </th>
           <th className={`${css.columnTime} ${list.number}`}>{diff.a.recording}</th>
           <th className={`${css.columnTime} ${list.number}`}>{diff.b.recording}</th>
@@ -83,7 +72,7 @@ function Operations({ diff }: { readonly diff: Diff }) {
               <b>{signedDuration(operation.deltaNanos)}</b>
             </td>
             <td className={css.wide}>
-              <ChangeBar delta={operation.deltaNanos} largest={largest} />
+              <ChangeBar change={operation.deltaNanos} largest={largest} />
             </td>
             <td className={`${css.wide} ${list.number}`}>
               <Side recording={diff.a.recording} side={operation.a} />
@@ -100,7 +89,7 @@ function Operations({ diff }: { readonly diff: Diff }) {
               <b>{signedDuration(diff.truncated.deltaNanos)}</b>
             </td>
             <td className={css.wide}>
-              <ChangeBar delta={diff.truncated.deltaNanos} largest={largest} />
+              <ChangeBar change={diff.truncated.deltaNanos} largest={largest} />
             </td>
             <td className={css.wide} />
             <td className={css.wide} />

@@ -3,6 +3,7 @@ import type { FunctionChange, Profile, ProfileDiff, ProfileFunction } from '../.
 import { ratio } from '../../base/math';
 import { counted, formatShare } from '../../logic/format';
 import { changedFunctions, changeOfValue, formatOfUnit, formatPoints, pointsOf, shownFunctions } from '../../logic/profile-words';
+import { ChangeAxis, ChangeBar } from '../parts/change-bar';
 import list from '../parts/list.module.css';
 import { Breakable } from '../parts/name';
 import parts from '../parts/parts.module.css';
@@ -159,16 +160,6 @@ export function FunctionsTable({
   );
 }
 
-/** The change of a share as a bar to the left or the right of the middle; the number beside it says it, too. */
-function ChangeBar({ points, largest }: { readonly points: number; readonly largest: number }) {
-  const width = `${ratio(Math.abs(points), largest) * 50}%`;
-  return (
-    <span className={css.change} aria-hidden="true">
-      <span className={points > 0 ? css.more : css.less} style={points > 0 ? { left: '50%', width } : { right: '50%', width }} />
-    </span>
-  );
-}
-
 /** A function's own part of the whole on one side, and its value. */
 function Side({ change, side, unit }: { readonly change: FunctionChange; readonly side: 0 | 1; readonly unit: string }) {
   return (
@@ -199,9 +190,7 @@ export function ChangesTable({
               <th>Function</th>
               <th className={`${list.number} ${css.columnPoints}`}>Change</th>
               <th className={css.columnBar}>
-                <span className={css.axis}>
-                  <span>less</span> <span>more</span>
-                </span>
+                <ChangeAxis less="less" more="more" />
               </th>
               {names.map((name) => (
                 <th key={name} className={`${list.number} ${css.columnNumber} ${css.roomy}`}>
@@ -225,7 +214,7 @@ export function ChangesTable({
                   <b>{formatPoints(pointsOf(change))}</b> <span className={css.value}>{changeOfValue(...change.own, diff.unit)}</span>
                 </td>
                 <td className={css.columnBar}>
-                  <ChangeBar points={pointsOf(change)} largest={largest} />
+                  <ChangeBar change={pointsOf(change)} largest={largest} />
                 </td>
                 <Side change={change} side={0} unit={diff.unit} />
                 <Side change={change} side={1} unit={diff.unit} />
