@@ -1,8 +1,8 @@
 /** How a program of each language sends its first profile: what to install, and what to add. */
-import type { FirstSpan } from './first-span';
+import type { FirstSteps } from './first-steps';
 
 /** Where this server takes profiles, and whether it wants a token. */
-export interface ProfileDoors {
+export interface ProfileReceivers {
   readonly host: string;
   /** The port for Pyroscope's clients. */
   readonly pyroscopePort: number;
@@ -11,8 +11,8 @@ export interface ProfileDoors {
   readonly needsToken: boolean;
 }
 
-/** The steps for a server; like those of the first span. */
-export function firstProfiles({ host, pyroscopePort, otlpGrpcPort, needsToken }: ProfileDoors): readonly FirstSpan[] {
+/** The steps for a server. */
+export function firstProfiles({ host, pyroscopePort, otlpGrpcPort, needsToken }: ProfileReceivers): readonly FirstSteps[] {
   const address = `http://${host}:${pyroscopePort}`;
   const ifToken = (text: string) => (needsToken ? text : '');
   const bearer = '"Authorization": "Bearer TOKEN"';

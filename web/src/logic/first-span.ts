@@ -1,15 +1,8 @@
 /** How a program of each language sends its first span: what to install, and how to start it. */
-
-export interface FirstSpan {
-  readonly language: string;
-  /** Commands or code, in their order, each to copy by itself. */
-  readonly steps: readonly string[];
-  /** What the steps leave open. */
-  readonly note: string;
-}
+import type { FirstSteps } from './first-steps';
 
 /** The steps for a server at this host, which takes OTLP over HTTP at this port. */
-export function firstSpans(host: string, port: number, needsToken: boolean): readonly FirstSpan[] {
+export function firstSpans(host: string, port: number, needsToken: boolean): readonly FirstSteps[] {
   const token = needsToken ? " OTEL_EXPORTER_OTLP_HEADERS='authorization=Bearer%20TOKEN'" : '';
   const variables = `OTEL_EXPORTER_OTLP_ENDPOINT=http://${host}:${port}${token} OTEL_SERVICE_NAME=my-service`;
   const span =

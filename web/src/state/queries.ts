@@ -39,6 +39,28 @@ export const serverQuery = () =>
 /** Whether the page is one of `longpole serve`. */
 export const useIsServer = (): boolean => useQuery(serverQuery()).data?.traces === true;
 
+/** Where the server of the page takes spans and profiles, by protocol; the usual ports until it says, and if it has none. */
+export interface Receivers {
+  readonly host: string;
+  readonly otlpHttpPort: number;
+  readonly otlpGrpcPort: number;
+  readonly zipkinPort: number;
+  readonly pyroscopePort: number;
+  readonly needsToken: boolean;
+}
+
+export function useReceivers(): Receivers {
+  const server = useQuery(serverQuery()).data;
+  return {
+    host: window.location.hostname,
+    otlpHttpPort: server?.otlpHttpPort ?? 4318,
+    otlpGrpcPort: server?.otlpGrpcPort ?? 4317,
+    zipkinPort: server?.zipkinPort ?? 9411,
+    pyroscopePort: server?.pyroscopePort ?? 4040,
+    needsToken: server?.needsToken ?? false,
+  };
+}
+
 /** How a list of traces follows the server. */
 export interface Following {
   /** Whether it asks again each second. */

@@ -15,7 +15,7 @@ import { Topbar } from '../parts/topbar';
 import { Filters } from './filters';
 import { ScatterPlot } from './scatter';
 import css from './search.module.css';
-import { Arrived, First, Gone, isGone, useHasArrived } from './server-states';
+import { Arrived, FirstSpan, Gone, isGone, useHasArrived } from './server-states';
 import { TraceTable } from './trace-table';
 
 const route = getRouteApi('/search');
@@ -142,7 +142,7 @@ export function SearchPage() {
         {isSelected && <Chips box={box} select={select} />}
         {found.length > 0 && <ScatterPlot traces={found} box={box} select={select} open={goTo} point={setOnPlot} />}
         <div className={list.list}>
-          {isNew && <First />}
+          {isNew && <FirstSpan />}
           {request.wrong !== null && <p className={css.wrong}>{request.wrong}</p>}
           {services.error !== null && services.data === undefined && !isGone(services.error) && (
             <Failure error={services.error} retry={() => services.refetch()} />

@@ -1,50 +1,32 @@
 /** States of a server that its pages share: it has no spans yet, its first span has arrived, or it is gone. */
-import { useQuery } from '@tanstack/react-query';
-import { useRef, useState } from 'react';
+import { useRef } from 'react';
 import { ApiError } from '../../api/error';
 import { firstSpans } from '../../logic/first-span';
-import { serverQuery } from '../../state/queries';
+import { useReceivers } from '../../state/queries';
+import { StepsByLanguage } from '../parts/first-steps';
 import { CheckIcon } from '../parts/icons';
 import list from '../parts/list.module.css';
-import { Command } from '../parts/notice';
 import parts from '../parts/parts.module.css';
 import css from './search.module.css';
 
 /** What to do before the first span has arrived. */
-export function First() {
-  const host = window.location.hostname;
-  const server = useQuery(serverQuery()).data;
-  const all = firstSpans(host, server?.otlpHttpPort ?? 4318, server?.needsToken ?? false);
-  const [language, setLanguage] = useState('any SDK');
-  const chosen = all.find((one) => one.language === language);
+export function FirstSpan() {
+  const { host, otlpHttpPort, otlpGrpcPort, zipkinPort, needsToken } = useReceivers();
   return (
     <div className={list.empty}>
       <div role="status">
         <h2>Waiting for the first span</h2>
         <p>This page shows spans as soon as they arrive.</p>
       </div>
-      <fieldset className={css.languages}>
-        <legend className={parts.visuallyHidden}>How a program sends its first span</legend>
-        {all.map((one) => (
-          <label key={one.language}>
-            <input type="radio" name="language" checked={one.language === language} onChange={() => setLanguage(one.language)} />
-            {one.language}
-          </label>
-        ))}
-      </fieldset>
-      <ol className={css.steps}>
-        {chosen?.steps.map((step) => (
-          <li key={step}>
-            <Command text={step} />
-          </li>
-        ))}
-      </ol>
-      <p>{chosen?.note}</p>
-      {server?.needsToken === true && <p>Replace TOKEN with a token from the server’s token file that allows sending.</p>}
+      <StepsByLanguage
+        languages={firstSpans(host, otlpHttpPort, needsToken)}
+        legend="How a program sends its first span"
+        needsToken={needsToken}
+      />
       <p>
-        OTLP over gRPC goes to port {server?.otlpGrpcPort ?? 4317}, Zipkin’s spans to{' '}
+        OTLP over gRPC goes to port {otlpGrpcPort}, Zipkin’s spans to{' '}
         <code>
-          http://{host}:{server?.zipkinPort ?? 9411}/api/v2/spans
+          http://{host}:{zipkinPort}/api/v2/spans
         </code>
         . A program without any instrumentation: <code>longpole run -- COMMAND</code>.
       </p>

@@ -16,7 +16,7 @@ import list from '../parts/list.module.css';
 import { Failure, Skeleton } from '../parts/notice';
 import parts from '../parts/parts.module.css';
 import { Topbar } from '../parts/topbar';
-import { First, Gone, isGone } from '../search/server-states';
+import { FirstSpan, Gone, isGone } from '../search/server-states';
 import { ServiceMapPicture } from './service-map';
 import css from './services.module.css';
 import { MapTables } from './tables';
@@ -111,7 +111,7 @@ export function ServicesPage() {
           </p>
         )}
         <div className={list.list}>
-          {isNew && <First />}
+          {isNew && <FirstSpan />}
           {answer.error !== null && !isGone(answer.error) && <Failure error={answer.error} retry={() => answer.refetch()} />}
           {answer.error === null && map === undefined && <Skeleton lines={8} label="Loading the map of services" />}
           {!isNew && map?.traces === 0 && <Nothing range={range} search={search} />}
