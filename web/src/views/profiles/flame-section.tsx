@@ -1,54 +1,32 @@
-import { type KeyboardEvent, useEffect, useId, useMemo, useRef } from 'react';
+import { useId, useMemo } from 'react';
 import type { Profile } from '../../api/types.gen';
 import type { DrawnFlame } from '../../logic/drawn-flame';
 import { shareOfFrames } from '../../logic/flame-graph';
+import { NOTHING_UNFOLDED } from '../../logic/foreign-runs';
 import { counted, formatShare } from '../../logic/format';
 import { flameOfProfile, nodeOfStack, stackOfNode } from '../../logic/profile-flame';
 import { matcherOf } from '../../logic/profile-words';
 import type { ProfilesSearch } from '../../logic/profiles-search';
-import { isTyping } from '../parts/keyboard';
+import { FindInput } from '../parts/find-input';
 import parts from '../parts/parts.module.css';
 import { FlameGraph } from '../recording/flame-graph';
 import type { Change } from './filters';
 import css from './profiles.module.css';
 
-const NOTHING_UNFOLDED: ReadonlySet<number> = new Set();
 const NO_FRAMES: ReadonlySet<number> = new Set();
 const nothing = (): void => undefined;
 
 /** The box to find functions with, and how much they have. */
 function FindBox({ find, flame, found, change }: { find: string; flame: DrawnFlame; found: ReadonlySet<number>; change: Change }) {
-  const box = useRef<HTMLInputElement>(null);
   const hint = useId();
-  useEffect(() => {
-    const onKey = (event: globalThis.KeyboardEvent): void => {
-      if (event.key !== '/' || isTyping(event)) return;
-      event.preventDefault();
-      box.current?.focus();
-      box.current?.select();
-    };
-    window.addEventListener('keydown', onKey);
-    return () => window.removeEventListener('keydown', onKey);
-  }, []);
-  const onKeyDown = (event: KeyboardEvent): void => {
-    if (event.key !== 'Escape') return;
-    // The first one clears the search, and nothing else.
-    event.stopPropagation();
-    if (find === '') box.current?.blur();
-    else change({ find: undefined });
-  };
   return (
     <search className={css.find}>
-      <input
-        ref={box}
-        type="search"
+      <FindInput
+        text={find}
+        find={(text) => change({ find: text === '' ? undefined : text })}
         aria-label="Find functions"
         aria-describedby={hint}
         placeholder="Find functions   /"
-        spellCheck={false}
-        value={find}
-        onChange={({ target }) => change({ find: target.value === '' ? undefined : target.value })}
-        onKeyDown={onKeyDown}
       />
       <span id={hint} role="status">
         {find !== '' &&

@@ -1,10 +1,10 @@
 import { Toggle } from '@base-ui/react/toggle';
-import { type KeyboardEvent, useEffect, useId, useRef } from 'react';
+import { useId } from 'react';
 import type { Nanos, SpanIndex } from '../../base/brand';
 import { lowerBound } from '../../base/column';
 import { counted, formatCount, formatDuration } from '../../logic/format';
 import type { SelectionActions } from '../../state/selection';
-import { isTyping } from '../parts/keyboard';
+import { FindInput } from '../parts/find-input';
 import parts from '../parts/parts.module.css';
 import css from './recording.module.css';
 
@@ -40,42 +40,19 @@ export function FindBox({
   readonly step: (direction: 1 | -1) => void;
   readonly actions: SelectionActions;
 }) {
-  const box = useRef<HTMLInputElement>(null);
   const hint = useId();
-  useEffect(() => {
-    const onKey = (event: globalThis.KeyboardEvent): void => {
-      if (event.key !== '/' || isTyping(event)) return;
-      event.preventDefault();
-      box.current?.focus();
-      box.current?.select();
-    };
-    window.addEventListener('keydown', onKey);
-    return () => window.removeEventListener('keydown', onKey);
-  }, []);
-  const onKeyDown = (event: KeyboardEvent): void => {
-    if (event.key === 'Enter') step(event.shiftKey ? -1 : 1);
-    if (event.key !== 'Escape') return;
-    // The first one clears the search, and no selection.
-    event.stopPropagation();
-    if (found.text === '') box.current?.blur();
-    else actions.find('');
-  };
   const isAsked = found.text !== '';
   return (
     <search className={css.find}>
-      <input
-        ref={box}
-        type="search"
-        data-find=""
+      <FindInput
+        text={found.text}
+        find={actions.find}
+        onEnter={(event) => step(event.shiftKey ? -1 : 1)}
         aria-label="Find rows of the trace"
         aria-describedby={hint}
         aria-invalid={found.wrong !== null}
         placeholder="Find: cart dur>100ms   /"
         title="words of names, services and resources; name= service= (!= for the others, ~ for a part), dur>100ms, path>1ms, status=error"
-        spellCheck={false}
-        value={found.text}
-        onChange={(event) => actions.find(event.target.value)}
-        onKeyDown={onKeyDown}
       />
       <span id={hint} role="status" className={found.wrong === null ? css.findCount : css.findWrong}>
         {isAsked && (found.wrong ?? foundInWords(found, selected))}
