@@ -21,7 +21,7 @@ import { isTyping } from '../parts/keyboard';
 import list from '../parts/list.module.css';
 import { Command, Failure, Skeleton } from '../parts/notice';
 import { Topbar } from '../parts/topbar';
-import { Gone, isGone } from '../search/server-states';
+import { Gone, isGone, isServerGone } from '../search/server-states';
 import { type Change, Filters, Times } from './filters';
 import { FirstProfile } from './first-profile';
 import { FlameSection } from './flame-section';
@@ -176,7 +176,7 @@ function Results(props: {
   const profile = sum.data;
   const diff = isCompared ? comparison.data : undefined;
   const error = sum.error ?? (isCompared ? comparison.error : null);
-  const isServerGone = [sum.error, sum.failureReason, comparison.error, comparison.failureReason].some(isGone);
+  const hasNoServer = isServerGone(sum, comparison);
   const retry = (): void => {
     void sum.refetch();
     if (isCompared) void comparison.refetch();
@@ -192,7 +192,7 @@ function Results(props: {
   const isNothing = isReady && profile.total === 0 && (diff?.before.total ?? 0) === 0;
   const command = commandOf(asked, window.location.origin);
   if (!isReady) {
-    if (isServerGone) return <Gone isTrying={false} retry={retry} />;
+    if (hasNoServer) return <Gone isTrying={false} retry={retry} />;
     return (
       <Boxed>{error === null ? <Skeleton lines={10} label="Adding up the profiles" /> : <Refusal error={error} retry={retry} />}</Boxed>
     );
@@ -206,7 +206,7 @@ function Results(props: {
   }
   return (
     <>
-      {isServerGone && <Gone isTrying={false} retry={retry} />}
+      {hasNoServer && <Gone isTrying={false} retry={retry} />}
       {diff === undefined ? (
         <Answer profile={profile} service={chosen.service} search={search} />
       ) : (
@@ -280,7 +280,6 @@ export function ProfilesPage() {
   }, [zoom, selected, change, step]);
 
   const isNew = types?.length === 0;
-  const isServerGone = [answer.error, answer.failureReason].some(isGone);
   const question = chosen === null ? null : askedOf(search, chosen);
   return (
     <div className={list.page}>
@@ -290,7 +289,7 @@ export function ProfilesPage() {
           <h1>Profiles</h1>
           {!isNew && <Times search={search} change={change} />}
         </div>
-        {isServerGone && types === undefined && <Gone isTrying={false} retry={() => answer.refetch()} />}
+        {types === undefined && isServerGone(answer) && <Gone isTrying={false} retry={() => answer.refetch()} />}
         {types !== undefined && chosen !== null && question !== null && (
           <Filters
             types={types}

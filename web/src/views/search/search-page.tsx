@@ -15,7 +15,7 @@ import { Topbar } from '../parts/topbar';
 import { Filters } from './filters';
 import { ScatterPlot } from './scatter';
 import css from './search.module.css';
-import { Arrived, FirstSpan, Gone, isGone, useHasArrived } from './server-states';
+import { Arrived, FirstSpan, Gone, isGone, isServerGone, useHasArrived } from './server-states';
 import { TraceTable } from './trace-table';
 
 const route = getRouteApi('/search');
@@ -115,7 +115,7 @@ export function SearchPage() {
   const failed = useMemo(() => found.filter(({ errors }) => errors > 0).length, [found]);
   const isNew = services.data !== undefined && services.data.services.length === 0;
   const hasArrived = useHasArrived(isNew);
-  const isServerGone = [services.error, services.failureReason, traces.error, traces.failureReason].some(isGone);
+  const hasNoServer = isServerGone(services, traces);
   const retry = (): void => {
     void services.refetch();
     void traces.refetch();
@@ -138,7 +138,7 @@ export function SearchPage() {
         </div>
         {services.data !== undefined && !isNew && <Filters services={services.data.services} search={search} change={change} />}
         {hasArrived && <Arrived service={services.data?.services[0]?.name ?? ''} />}
-        {isServerGone && <Gone isTrying={isLive} retry={retry} />}
+        {hasNoServer && <Gone isTrying={isLive} retry={retry} />}
         {isSelected && <Chips box={box} select={select} />}
         {found.length > 0 && <ScatterPlot traces={found} box={box} select={select} open={goTo} point={setOnPlot} />}
         <div className={list.list}>

@@ -1,4 +1,5 @@
 /** States of a server that its pages share: it has no spans yet, its first span has arrived, or it is gone. */
+import type { UseQueryResult } from '@tanstack/react-query';
 import { useRef } from 'react';
 import { ApiError } from '../../api/error';
 import { firstSpans } from '../../logic/first-span';
@@ -55,6 +56,10 @@ export function Arrived({ service }: { readonly service: string }) {
 
 /** Whether a request failed because no server took it. */
 export const isGone = (error: Error | null): boolean => error instanceof ApiError && error.kind === 'gone';
+
+/** Whether no server took one of these requests, or the last try of one. */
+export const isServerGone = (...requests: readonly Pick<UseQueryResult, 'error' | 'failureReason'>[]): boolean =>
+  requests.some(({ error, failureReason }) => isGone(error) || isGone(failureReason));
 
 /** The server does not respond. */
 export function Gone({ isTrying, retry }: { readonly isTrying: boolean; readonly retry: () => void }) {

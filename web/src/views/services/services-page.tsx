@@ -16,7 +16,7 @@ import list from '../parts/list.module.css';
 import { Failure, Skeleton } from '../parts/notice';
 import parts from '../parts/parts.module.css';
 import { Topbar } from '../parts/topbar';
-import { FirstSpan, Gone, isGone } from '../search/server-states';
+import { FirstSpan, Gone, isGone, isServerGone } from '../search/server-states';
 import { ServiceMapPicture } from './service-map';
 import css from './services.module.css';
 import { MapTables } from './tables';
@@ -75,7 +75,7 @@ export function ServicesPage() {
 
   const map = answer.data;
   const isNew = services.data !== undefined && services.data.services.length === 0;
-  const isServerGone = [services.error, services.failureReason, answer.error, answer.failureReason].some(isGone);
+  const hasNoServer = isServerGone(services, answer);
   const retry = (): void => {
     void services.refetch();
     void answer.refetch();
@@ -97,7 +97,7 @@ export function ServicesPage() {
           )}
           {!isNew && <Ranges range={range} search={search} />}
         </div>
-        {isServerGone && <Gone isTrying={false} retry={retry} />}
+        {hasNoServer && <Gone isTrying={false} retry={retry} />}
         {map !== undefined && map.traces > 0 && <ServiceMapPicture map={map} />}
         {map !== undefined && map.traces > 0 && map.calls.length === 0 && (
           <p className={css.note}>
