@@ -59,11 +59,27 @@ export function labelOfType(type: ProfileType, all: readonly ProfileType[]): str
   return isAlone ? label : `${label} (${type.profileType.split(':').slice(0, 2).join(':')})`;
 }
 
+/** What the type of this name is of; its name if the server does not list it. */
+export function labelOfName(profileType: string, all: readonly ProfileType[]): string {
+  const type = all.find((other) => other.profileType === profileType);
+  return type === undefined ? profileType : labelOfType(type, all);
+}
+
 /** What the name of a query says of its type. */
 const typeOfQuery = (query: string): string => query.slice(0, Math.max(0, query.indexOf('{')));
 
 /** What has a unit of time or bytes is one thing. */
 const pronounOf = (unit: string): string => (unit === 'nanoseconds' || unit === 'bytes' ? 'it' : 'them');
+
+/** `cart used 3.96s of CPU time`, and for states `on average`. */
+function usageInWords(
+  { query, sampleType, unit, isState }: Pick<Profile, 'query' | 'sampleType' | 'unit' | 'isState'>,
+  service: string,
+  total: number,
+): string {
+  const words = wordsOf(typeOfQuery(query), sampleType).sentence(formatOfUnit(unit)(total));
+  return `${service} ${words}${isState ? ' on average' : ''}`;
+}
 
 /** The answer in parts, so that the page can mark the value and the function. */
 export interface ProfileSentence {
@@ -78,11 +94,10 @@ export interface ProfileSentence {
 
 /** How much a service used, and most of it in which function. */
 export function profileSentence(profile: Profile, service: string): ProfileSentence {
-  const { query, sampleType, unit, isState, total, functions } = profile;
-  const what = wordsOf(typeOfQuery(query), sampleType).sentence(formatOfUnit(unit)(total));
+  const { unit, total, functions } = profile;
   const [first] = functions;
   return {
-    what: `${service} ${what}${isState ? ' on average' : ''}`,
+    what: usageInWords(profile, service, total),
     share: first === undefined || first.own <= 0 ? null : formatShare(ratio(first.own, total)),
     of: pronounOf(unit),
     function: first?.function ?? '',
@@ -125,13 +140,12 @@ export interface DiffSentence {
 
 /** How much more a service used than before, and which function changed most. */
 export function diffSentence(diff: ProfileDiff, service: string): DiffSentence {
-  const { query, sampleType, unit, isState, before, after, functions } = diff;
-  const what = wordsOf(typeOfQuery(query), sampleType).sentence(formatOfUnit(unit)(after.total));
+  const { unit, before, after, functions } = diff;
   const [first] = functions;
   const areBoth = before.total > 0 && after.total > 0;
   const isChanged = first !== undefined && formatPoints(pointsOf(first)) !== '0.0';
   return {
-    what: `${service} ${what}${isState ? ' on average' : ''}`,
+    what: usageInWords(diff, service, after.total),
     than: areBoth ? comparedWith(before.total, after.total) : null,
     before: before.total > 0 ? formatOfUnit(unit)(before.total) : null,
     of: pronounOf(unit),

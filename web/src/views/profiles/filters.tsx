@@ -2,7 +2,7 @@ import { Link } from '@tanstack/react-router';
 import { useEffect, useId, useState } from 'react';
 import type { ProfileType } from '../../api/types.gen';
 import type { Micros } from '../../base/brand';
-import { labelOfType } from '../../logic/profile-words';
+import { labelOfName, labelOfType } from '../../logic/profile-words';
 import {
   type Chosen,
   EARLIER,
@@ -24,6 +24,9 @@ import css from './profiles.module.css';
 /** Changes a part of the address; what is `undefined` is taken out. */
 export type Change = (part: { readonly [Key in keyof ProfilesSearch]: ProfilesSearch[Key] | undefined }) => void;
 
+/** The time of an address in words, in the reader's time zone. */
+export const timeHere = (search: ProfilesSearch): string => timeInWords(search, new Date((search.end ?? 0) / 1000).getTimezoneOffset());
+
 /** How far back, or which range. */
 export function Times({ search, change }: { readonly search: ProfilesSearch; readonly change: Change }) {
   const isRange = search.start !== undefined && search.end !== undefined;
@@ -35,7 +38,7 @@ export function Times({ search, change }: { readonly search: ProfilesSearch; rea
     <nav className={css.times} aria-label="Time">
       {isRange && (
         <span className={parts.chip}>
-          {timeInWords(search, new Date((search.end ?? 0) / 1000).getTimezoneOffset())}
+          {timeHere(search)}
           <button type="button" aria-label="The last hour instead" onClick={() => change({ start: undefined, end: undefined })}>
             <CloseIcon />
           </button>
@@ -132,7 +135,6 @@ export function Filters({
   const [isChoosingLabels, setChoosingLabels] = useState(false);
   const services = servicesOf(types);
   const ofService = typesOf(types, chosen.service);
-  const missing = types.find(({ profileType }) => profileType === chosen.type);
   const comparison: Comparison = search.before ?? (search.beforeLabels !== undefined || isChoosingLabels ? 'labels' : '');
   const compare = (next: Comparison): void => {
     setChoosingLabels(next === 'labels');
@@ -170,7 +172,7 @@ export function Filters({
           onChange={({ target }) => change({ ...isElsewhere, service: chosen.service, type: target.value })}
         >
           {ofService.every(({ profileType }) => profileType !== chosen.type) && (
-            <option value={chosen.type}>{missing === undefined ? chosen.type : labelOfType(missing, types)}</option>
+            <option value={chosen.type}>{labelOfName(chosen.type, types)}</option>
           )}
           {ofService.map((type) => (
             <option key={type.profileType} value={type.profileType}>

@@ -3,7 +3,7 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { type ReactNode, useCallback, useEffect } from 'react';
 import { ApiError } from '../../api/error';
 import type { Profile, ProfileDiff, ProfileType } from '../../api/types.gen';
-import { diffSentence, labelOfType, matcherOf, profileSentence } from '../../logic/profile-words';
+import { diffSentence, labelOfName, matcherOf, profileSentence } from '../../logic/profile-words';
 import {
   type Asked,
   askedOf,
@@ -14,7 +14,6 @@ import {
   type ProfilesSearch,
   SINCE_LONGEST,
   sinceInWords,
-  timeInWords,
 } from '../../logic/profiles-search';
 import { profileDiffQuery, profileQuery, profileTypesQuery } from '../../state/queries';
 import { isTyping } from '../parts/keyboard';
@@ -22,7 +21,7 @@ import list from '../parts/list.module.css';
 import { Command, Failure, Skeleton } from '../parts/notice';
 import { Topbar } from '../parts/topbar';
 import { Gone, isGone, isServerGone } from '../search/server-states';
-import { type Change, Filters, Times } from './filters';
+import { type Change, Filters, Times, timeHere } from './filters';
 import { FirstProfile } from './first-profile';
 import { FlameSection } from './flame-section';
 import css from './profiles.module.css';
@@ -30,24 +29,28 @@ import { ChangesTable, FunctionsTable } from './tables';
 
 const route = getRouteApi('/profiles');
 
-/** The time of an address in words, in the reader's time zone. */
-const timeOf = (search: ProfilesSearch): string => timeInWords(search, new Date((search.end ?? 0) / 1000).getTimezoneOffset());
-
 /** What the profiles are compared with, in words: `1 day earlier`, `version="7"`. */
 const otherOf = ({ before, beforeLabels = '' }: ProfilesSearch): string => (before === undefined ? beforeLabels : earlierInWords(before));
+
+/** The labels of the sentence before; nothing if there are none. */
+function Where({ labels }: { readonly labels: string | undefined }) {
+  return (
+    labels !== undefined && (
+      <>
+        {' '}
+        where <code>{labels}</code>
+      </>
+    )
+  );
+}
 
 /** How much a service used, and most of it where. */
 function Answer({ profile, service, search }: { readonly profile: Profile; readonly service: string; readonly search: ProfilesSearch }) {
   const { what, share, of, function: name } = profileSentence(profile, service);
   return (
     <p className={css.answer}>
-      <strong>{what}</strong> {timeOf(search)}
-      {search.labels !== undefined && (
-        <>
-          {' '}
-          where <code>{search.labels}</code>
-        </>
-      )}
+      <strong>{what}</strong> {timeHere(search)}
+      <Where labels={search.labels} />
       {share !== null && (
         <>
           ; <strong>{share}</strong> of {of} in <code>{name}</code>
@@ -73,13 +76,8 @@ function ComparedAnswer({
   const others = search.beforeLabels === undefined ? other : <code>{other}</code>;
   return (
     <p className={css.answer}>
-      <strong>{what}</strong> {timeOf(search)}
-      {search.beforeLabels !== undefined && search.labels !== undefined && (
-        <>
-          {' '}
-          where <code>{search.labels}</code>
-        </>
-      )}
+      <strong>{what}</strong> {timeHere(search)}
+      {search.beforeLabels !== undefined && <Where labels={search.labels} />}
       {than !== null && (
         <>
           , {than} {others}
@@ -115,13 +113,8 @@ function Nothing({ what, service, search }: { readonly what: string; readonly se
   return (
     <div className={`${list.empty} ${css.empty}`} role="status">
       <h2>
-        No {what} of {service} {timeOf(search)}
-        {search.labels !== undefined && (
-          <>
-            {' '}
-            where <code>{search.labels}</code>
-          </>
-        )}
+        No {what} of {service} {timeHere(search)}
+        <Where labels={search.labels} />
       </h2>
       {search.labels !== undefined && (
         <p>
@@ -181,8 +174,7 @@ function Results(props: {
     void sum.refetch();
     if (isCompared) void comparison.refetch();
   };
-  const type = types.find(({ profileType }) => profileType === chosen.type);
-  const what = type === undefined ? chosen.type : labelOfType(type, types);
+  const what = labelOfName(chosen.type, types);
   const selecting = {
     selected: search.function ?? null,
     select: (name: string | null) => change({ function: name ?? undefined }),
