@@ -1,7 +1,7 @@
 /** Two runs of one command: which to compare, and the words for it. */
 import type { Diff, OperationDiff, Recording, StateDiff } from '../api/types.gen';
 import type { Nanos } from '../base/brand';
-import { formatDuration, formatMean } from './format';
+import { formatDuration, formatMean, signed } from './format';
 
 /** Whether the list has the end of a run. */
 const hasEnded = ({ state, wallNanos }: Recording): boolean => state === 'sealed' && wallNanos > 0;
@@ -46,12 +46,12 @@ export function changeInWords(delta: number, before: number): string {
   const factor = (before + delta) / before;
   if (factor >= FACTOR_MIN) return `${Math.round(factor)}× as long`;
   const percent = (delta / before) * 100;
-  return `${percent < 0 ? '−' : '+'}${formatMean(Math.abs(percent))}%`;
+  return signed(percent, `${formatMean(Math.abs(percent))}%`);
 }
 
-/** `+1.20s`, `−3ms`: with the sign that a screen reader reads. */
+/** `+1.20s`, `−3ms`. */
 export function signedDuration(nanos: number): string {
-  return `${nanos < 0 ? '−' : '+'}${formatDuration(Math.abs(nanos))}`;
+  return signed(nanos, formatDuration(Math.abs(nanos)));
 }
 
 /** `longer` or `shorter`; the difference as a length. */

@@ -106,6 +106,11 @@ export function formatMean(number: number): string {
   return number.toFixed(1);
 }
 
+/** The size of a change with its sign, a minus that a screen reader reads: `+1.20s`, `−3ms`. */
+export function signed(change: number, size: string): string {
+  return `${change < 0 ? '−' : '+'}${size}`;
+}
+
 /** `61,204`. */
 export function formatCount(count: number): string {
   return Math.round(count)

@@ -8,10 +8,10 @@ import {
   formatOfUnit,
   formatPoints,
   labelOfType,
-  matcherOf,
   profileSentence,
   shownFunctions,
 } from './profile-words';
+import { matcherOf } from './search';
 
 const STACKS = 'main;parse 2300\nmain;price 1660';
 

@@ -1,7 +1,7 @@
 /** Words for profiles: what their values are, and the sentences above the page. */
 import type { FunctionChange, Profile, ProfileDiff, ProfileFunction, ProfileType } from '../api/types.gen';
 import { ratio } from '../base/math';
-import { formatBytes, formatCount, formatDuration, formatShare } from './format';
+import { formatBytes, formatCount, formatDuration, formatShare, signed } from './format';
 
 /** A value in its unit, as the terminal writes it. */
 export function formatOfUnit(unit: string): (value: number) => string {
@@ -10,10 +10,10 @@ export function formatOfUnit(unit: string): (value: number) => string {
   return (value) => format(Math.max(0, value));
 }
 
-/** `+1.20s`, `−3.1MB`, `±0`: with the sign that a screen reader reads. */
+/** `+1.20s`, `−3.1MB`, `±0`. */
 export function changeOfValue(before: number, after: number, unit: string): string {
   if (before === after) return '±0';
-  return `${after < before ? '−' : '+'}${formatOfUnit(unit)(Math.abs(after - before))}`;
+  return signed(after - before, formatOfUnit(unit)(Math.abs(after - before)));
 }
 
 /** What values of a type are. `sentence` continues the name of a service. */
@@ -112,7 +112,7 @@ export function pointsOf({ ownShare: [before, after] }: FunctionChange): number 
 /** `+27.5`, `−3.0`, `0.0`. */
 export function formatPoints(points: number): string {
   const digits = Math.abs(points).toFixed(1);
-  return digits === '0.0' ? digits : `${points < 0 ? '−' : '+'}${digits}`;
+  return digits === '0.0' ? digits : signed(points, digits);
 }
 
 /** From this factor on, a change is a factor. */
@@ -174,16 +174,4 @@ export function shownFunctions(
 /** The functions that had something themselves, now or before, without those that do not match. The server lists callers, too. */
 export function changedFunctions(functions: readonly FunctionChange[], matches: (name: string) => boolean): readonly FunctionChange[] {
   return functions.filter(({ function: name, own: [before, after] }) => (before !== 0 || after !== 0) && matches(name));
-}
-
-/** Whether a name has all words of a search, in any case. */
-export function matcherOf(find: string): (name: string) => boolean {
-  const words = find
-    .toLowerCase()
-    .split(/\s+/)
-    .filter((word) => word !== '');
-  return (name) => {
-    const lower = name.toLowerCase();
-    return words.every((word) => lower.includes(word));
-  };
 }

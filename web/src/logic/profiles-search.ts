@@ -1,6 +1,7 @@
 /** The page of profiles: from its address to the requests. */
 import type { ProfileType } from '../api/types.gen';
 import type { Micros } from '../base/brand';
+import { formatCommand } from './format';
 import { startsInWords } from './scatter';
 import { type Matcher, queryOf, readSelector } from './selector';
 
@@ -175,14 +176,11 @@ export function askedOf(
   return { asked: { query, before, range, earlier: search.before ?? null }, wrong: labels.wrong, wrongBefore: other.wrong };
 }
 
-/** A word of a shell. */
-const shellWord = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
-
 /** The command that shows the same in a terminal; `null` if it has no such option. */
 export function commandOf({ query, before, range, earlier }: Asked, origin: string): string | null {
   if (range.since === undefined || (before !== null && earlier === null)) return null;
-  const diff = earlier === null ? '' : ` --diff ${earlier}`;
-  return `longpole profile ${shellWord(query)} --since ${range.since}${diff} --at ${shellWord(origin)}`;
+  const diff = earlier === null ? [] : ['--diff', earlier];
+  return formatCommand(['longpole', 'profile', query, '--since', range.since, ...diff, '--at', origin]);
 }
 
 /** The parameters of the request for the profiles. */

@@ -3,7 +3,7 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { type ReactNode, useCallback, useEffect } from 'react';
 import { ApiError } from '../../api/error';
 import type { Profile, ProfileDiff, ProfileType } from '../../api/types.gen';
-import { diffSentence, labelOfName, matcherOf, profileSentence } from '../../logic/profile-words';
+import { diffSentence, labelOfName, profileSentence } from '../../logic/profile-words';
 import {
   type Asked,
   askedOf,
@@ -15,6 +15,7 @@ import {
   SINCE_LONGEST,
   sinceInWords,
 } from '../../logic/profiles-search';
+import { matcherOf } from '../../logic/search';
 import { profileDiffQuery, profileQuery, profileTypesQuery } from '../../state/queries';
 import { isTyping } from '../parts/keyboard';
 import list from '../parts/list.module.css';
