@@ -5,6 +5,7 @@ import { at, lowerBound, upperBound } from '../base/column';
 import { ratio } from '../base/math';
 import { type DrawnFlame, valueInWords } from './drawn-flame';
 import { statesInWords } from './flame-legend';
+import { type Totals, totalsBy } from './flame-totals';
 import { boxesOf, type FlameBoxes, foldedRun } from './foreign-runs';
 import { counted, formatShare } from './format';
 
@@ -188,37 +189,13 @@ export function neighbour(graph: FlameLevels, node: NodeIndex, step: FlameStep):
   return slot >= from && slot < to ? (at(graph.nodes, slot) as NodeIndex) : node;
 }
 
-/** A function's self and total time in the whole graph. */
-export interface FrameTotals {
-  readonly self: Float64Array;
-  readonly total: Float64Array;
-}
-
 /** Self and total of every function. A recursive function counts once in each stack. */
-export function frameTotals(flame: DrawnFlame): FrameTotals {
-  const self = new Float64Array(flame.frames.length);
-  const total = new Float64Array(flame.frames.length);
-  // The number of open ancestors with this function, and the open nodes by level.
-  const open = new Uint32Array(flame.frames.length);
-  const stack: number[] = [];
-  for (let node = 0; node < flame.nodes.parent.length; node++) {
-    const level = at(flame.nodes.depth, node);
-    while (stack.length > level) {
-      const left = at(flame.nodes.frame, stack.pop() ?? 0);
-      if (left >= 0) open[left] = at(open, left) - 1;
-    }
-    stack.push(node);
-    const frame = at(flame.nodes.frame, node);
-    if (frame < 0) continue;
-    self[frame] = at(self, frame) + at(flame.nodes.selfNanos, node);
-    if (at(open, frame) === 0) total[frame] = at(total, frame) + at(flame.nodes.totalNanos, node);
-    open[frame] = at(open, frame) + 1;
-  }
-  return { self, total };
+export function frameTotals(flame: DrawnFlame): Totals {
+  return totalsBy(flame, (frame) => frame, flame.frames.length);
 }
 
 /** The functions with the largest self time, after the one with this handle, if it exists. */
-export function hottestFrames(flame: DrawnFlame, totals: FrameTotals, named: string | null, limit: number): readonly FrameIndex[] {
+export function hottestFrames(flame: DrawnFlame, totals: Totals, named: string | null, limit: number): readonly FrameIndex[] {
   const isNamed = (frame: number) => named !== null && flame.frames[frame]?.handle === named;
   return Array.from(totals.self, (_, frame) => frame as FrameIndex)
     .filter((frame) => at(totals.self, frame) > 0 || isNamed(frame))

@@ -5,6 +5,7 @@ import type { Nanos, NodeIndex } from '../base/brand';
 import { at } from '../base/column';
 import { ratio } from '../base/math';
 import type { DrawnFlame } from './drawn-flame';
+import { totalsBy } from './flame-totals';
 import { formatShare } from './format';
 import type { Origin } from './function-name';
 import { originOfPlaced } from './placed-function';
@@ -27,28 +28,6 @@ const GREYS: Readonly<Record<Exclude<Origin['kind'], 'crate'>, string>> = {
 
 const OTHERS: Omit<OriginShare, 'total' | 'self'> = { name: 'other code', kind: 'unknown' };
 
-/** Total and self of each origin, by its number. A stack counts once for each origin in it. */
-function originTimes(flame: DrawnFlame, originOf: readonly number[], origins: number): readonly Float64Array[] {
-  const total = new Float64Array(origins);
-  const self = new Float64Array(origins);
-  // The number of open ancestors of each origin, and the origins of the open nodes by level.
-  const open = new Uint32Array(origins);
-  const stack: number[] = [];
-  for (let node = 0; node < flame.nodes.parent.length; node++) {
-    while (stack.length > at(flame.nodes.depth, node)) {
-      const left = stack.pop() ?? -1;
-      if (left >= 0) open[left] = at(open, left) - 1;
-    }
-    const origin = originOf[at(flame.nodes.frame, node)] ?? -1;
-    stack.push(origin);
-    if (origin < 0) continue;
-    self[origin] = at(self, origin) + at(flame.nodes.selfNanos, node);
-    if (at(open, origin) === 0) total[origin] = at(total, origin) + at(flame.nodes.totalNanos, node);
-    open[origin] = at(open, origin) + 1;
-  }
-  return [total, self];
-}
-
 /** The origins of the code: the crates with the most time, then all others, then grey code by kind. */
 export function originShares(flame: DrawnFlame, cratesMax = 6): readonly OriginShare[] {
   const keys: Omit<OriginShare, 'total' | 'self'>[] = [];
@@ -63,14 +42,15 @@ export function originShares(flame: DrawnFlame, cratesMax = 6): readonly OriginS
     const { name, kind } = originOfPlaced(frame);
     return numberOf({ name: kind === 'crate' || (kind === 'unknown' && name !== '') ? name : GREYS[kind], kind });
   });
-  const [byTotal = new Float64Array(0)] = originTimes(flame, originOf, keys.length);
+  const originTotals = (numbers: readonly number[]) => totalsBy(flame, (frame) => numbers[frame] ?? -1, keys.length);
+  const { total: unmerged } = originTotals(originOf);
   const crates = keys.map((_, number) => number).filter((number) => keys[number]?.kind === 'crate');
-  crates.sort((a, b) => at(byTotal, b) - at(byTotal, a));
+  crates.sort((a, b) => at(unmerged, b) - at(unmerged, a));
   // Several crates in one stack count once for all others.
   const isOther = new Set(crates.slice(cratesMax));
   const others = numberOf(OTHERS);
   const merged = originOf.map((number) => (isOther.has(number) ? others : number));
-  const [total = byTotal, self = byTotal] = originTimes(flame, merged, keys.length);
+  const { total, self } = originTotals(merged);
   const greys = [others, ...Object.entries(GREYS).map(([kind, name]) => numberOf({ name, kind: kind as Origin['kind'] }))];
   return [...crates.slice(0, cratesMax), ...greys]
     .map((number) => ({
