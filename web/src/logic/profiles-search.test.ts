@@ -2,17 +2,17 @@ import { describe, expect, it } from 'vitest';
 import { decodeProfileTypes } from '../api/decode.gen';
 import type { Micros } from '../base/brand';
 import {
-  askedOf,
-  chosenOf,
+  choiceOf,
   commandOf,
-  diffRequestOf,
+  diffParametersOf,
   movedRange,
-  profileRequestOf,
+  profileParametersOf,
   readProfilesSearch,
+  readRequest,
   servicesOf,
   timeInWords,
   typesOf,
-  typesRequestOf,
+  typesParametersOf,
 } from './profiles-search';
 
 const HOUR = 3_600_000_000;
@@ -59,35 +59,35 @@ describe('the service and the type', () => {
   it('are the first that readers want most, unless the address names others', () => {
     expect(servicesOf(types)).toEqual(['batch', 'cart', 'checkout']);
     expect(typesOf(types, 'cart').map(({ profileType }) => profileType)).toEqual([CPU, HEAP]);
-    expect(chosenOf(types, {})).toEqual({ service: 'cart', type: CPU });
-    expect(chosenOf(types, { service: 'batch' })).toEqual({ service: 'batch', type: HEAP });
-    expect(chosenOf(types, { type: HEAP })).toEqual({ service: 'batch', type: HEAP });
-    expect(chosenOf(types, { service: 'gone' })).toEqual({ service: 'gone', type: CPU });
-    expect(chosenOf([], {})).toBeNull();
+    expect(choiceOf(types, {})).toEqual({ service: 'cart', type: CPU });
+    expect(choiceOf(types, { service: 'batch' })).toEqual({ service: 'batch', type: HEAP });
+    expect(choiceOf(types, { type: HEAP })).toEqual({ service: 'batch', type: HEAP });
+    expect(choiceOf(types, { service: 'gone' })).toEqual({ service: 'gone', type: CPU });
+    expect(choiceOf([], {})).toBeNull();
   });
 
   it('are searched for in the last days, too', () => {
-    expect(typesRequestOf({}, NOW)).toEqual({ start: String(NOW - 168 * HOUR), end: String(NOW) });
-    expect(typesRequestOf({ start: 5, end: 9 }, NOW)).toEqual({ start: '5', end: String(NOW) });
+    expect(typesParametersOf({}, NOW)).toEqual({ start: String(NOW - 168 * HOUR), end: String(NOW) });
+    expect(typesParametersOf({ start: 5, end: 9 }, NOW)).toEqual({ start: '5', end: String(NOW) });
   });
 });
 
 describe('the request', () => {
-  const chosen = { service: 'cart', type: CPU };
+  const choice = { service: 'cart', type: CPU };
 
   it('goes back from now, or has the range of the address', () => {
-    expect(profileRequestOf(askedOf({ labels: 'env="prod"' }, chosen).asked, NOW)).toMatchObject({
+    expect(profileParametersOf(readRequest({ labels: 'env="prod"' }, choice).request, NOW)).toMatchObject({
       query: `${CPU}{service_name="cart", env="prod"}`,
       start: String(NOW - HOUR),
       end: String(NOW),
     });
-    expect(profileRequestOf(askedOf({ start: 5, end: 9 }, chosen).asked, NOW)).toMatchObject({ start: '5', end: '9' });
+    expect(profileParametersOf(readRequest({ start: 5, end: 9 }, choice).request, NOW)).toMatchObject({ start: '5', end: '9' });
     expect(movedRange({ start: 5, end: 9 }, NOW, 1)).toEqual({ start: 9, end: 13 });
     expect(movedRange({}, NOW, -1)).toEqual({ start: NOW - 2 * HOUR, end: NOW - HOUR });
   });
 
   it('compares with the same length of time before', () => {
-    expect(diffRequestOf(askedOf({ since: '6h', before: '1d' }, chosen).asked, NOW)).toMatchObject({
+    expect(diffParametersOf(readRequest({ since: '6h', before: '1d' }, choice).request, NOW)).toMatchObject({
       start: String(NOW - 6 * HOUR),
       beforeStart: String(NOW - 30 * HOUR),
       beforeEnd: String(NOW - 24 * HOUR),
@@ -95,7 +95,7 @@ describe('the request', () => {
   });
 
   it('compares with other labels at the same time', () => {
-    expect(diffRequestOf(askedOf({ labels: 'version="8"', beforeLabels: 'version="7"' }, chosen).asked, NOW)).toMatchObject({
+    expect(diffParametersOf(readRequest({ labels: 'version="8"', beforeLabels: 'version="7"' }, choice).request, NOW)).toMatchObject({
       query: `${CPU}{service_name="cart", version="8"}`,
       before: `${CPU}{service_name="cart", version="7"}`,
       beforeStart: String(NOW - HOUR),
@@ -103,7 +103,7 @@ describe('the request', () => {
   });
 
   it('is a command in the terminal, if that can ask it', () => {
-    const of = (search: Parameters<typeof askedOf>[0]) => commandOf(askedOf(search, chosen).asked, 'http://localhost:16686');
+    const of = (search: Parameters<typeof readRequest>[0]) => commandOf(readRequest(search, choice).request, 'http://localhost:16686');
     expect(of({ since: '6h', before: '1d' })).toBe(
       `longpole profile '${CPU}{service_name="cart"}' --since 6h --diff 1d --at http://localhost:16686`,
     );
@@ -111,7 +111,7 @@ describe('the request', () => {
   });
 
   it('says what is wrong with labels', () => {
-    const { wrong, wrongBefore } = askedOf({ labels: 'version=8', beforeLabels: 'version' }, chosen);
+    const { wrong, wrongBefore } = readRequest({ labels: 'version=8', beforeLabels: 'version' }, choice);
     expect(wrong).toContain('in quotation marks');
     expect(wrongBefore).toContain('Behind version belongs');
   });

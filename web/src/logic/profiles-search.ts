@@ -85,7 +85,7 @@ export function sinceInWords(since: Since): string {
   return `last ${WORDS[since]}`;
 }
 
-/** `in the last hour`, `28 Nov 14:05:00–15:05:00`. */
+/** `in the last hour`, `from 28 Nov 14:05:00 to 15:05:00`. */
 export function timeInWords({ since = SINCE_DEFAULT, start, end }: ProfilesSearch, zoneMinutes: number): string {
   if (start === undefined || end === undefined) return `in the ${sinceInWords(since)}`;
   return `from ${startsInWords({ start: start as Micros, end: end as Micros }, zoneMinutes).replace('–', ' to ')}`;
@@ -109,14 +109,14 @@ export function movedRange(search: ProfilesSearch, now: Micros, direction: -1 | 
   return { start: Math.round(start + length), end: Math.round(end + length) };
 }
 
-/** The times in which a service or a type of an address is searched for: its own and the last days, so that a quiet hour hides none. */
-export function typesRequestOf(search: ProfilesSearch, now: Micros): Readonly<Record<string, string>> {
+/** The range to list services and types of: that of the address and the last days, so that a quiet hour hides none. */
+export function typesParametersOf(search: ProfilesSearch, now: Micros): Readonly<Record<string, string>> {
   const [start, end] = rangeOf(search, now);
   return { start: String(Math.min(start, now - MICROS_OF[SINCE_LONGEST])), end: String(Math.max(end, now)) };
 }
 
-/** A service and a type that profiles are of. */
-export interface Chosen {
+/** The service and the type of the profiles on the page. */
+export interface ProfileChoice {
   readonly service: string;
   readonly type: string;
 }
@@ -138,7 +138,7 @@ export function typesOf(types: readonly ProfileType[], service: string): readonl
 }
 
 /** The service and the type of an address; where it names none, the first that has what readers want most. `null` if there are no profiles. */
-export function chosenOf(types: readonly ProfileType[], search: ProfilesSearch): Chosen | null {
+export function choiceOf(types: readonly ProfileType[], search: ProfilesSearch): ProfileChoice | null {
   const [first] = [...types].sort((a, b) => rankOf(a) - rankOf(b));
   const ofType = search.type === undefined ? first : types.find(({ profileType }) => profileType === search.type);
   const service = search.service ?? ofType?.services[0] ?? first?.services[0];
@@ -151,8 +151,8 @@ export const FUNCTIONS_MAX = 2000;
 const NODES_MAX = 4000;
 const CHANGES_MAX = 500;
 
-/** What an address asks for. Times are not in it: each request says how far back from then. */
-export interface Asked {
+/** The profiles that an address names. It has no times: those of `since` count back from when the request is sent. */
+export interface ProfileRequest {
   readonly query: string;
   /** The query to compare with; `null` for none. */
   readonly before: string | null;
@@ -160,11 +160,11 @@ export interface Asked {
   readonly earlier: Earlier | null;
 }
 
-/** What an address asks for, or what is wrong with its labels. */
-export function askedOf(
+/** The request of an address, and what is wrong with its labels. */
+export function readRequest(
   search: ProfilesSearch,
-  { service, type }: Chosen,
-): { readonly asked: Asked; readonly wrong: string | null; readonly wrongBefore: string | null } {
+  { service, type }: ProfileChoice,
+): { readonly request: ProfileRequest; readonly wrong: string | null; readonly wrongBefore: string | null } {
   const labels = readSelector(search.labels ?? '');
   const other = readSelector(search.beforeLabels ?? '');
   const of = (matchers: readonly Matcher[]) => queryOf(type, service, matchers);
@@ -173,24 +173,24 @@ export function askedOf(
   const query = of(labels.matchers);
   const isCompared = search.beforeLabels !== undefined || search.before !== undefined;
   const before = !isCompared ? null : search.beforeLabels === undefined ? query : of(other.matchers);
-  return { asked: { query, before, range, earlier: search.before ?? null }, wrong: labels.wrong, wrongBefore: other.wrong };
+  return { request: { query, before, range, earlier: search.before ?? null }, wrong: labels.wrong, wrongBefore: other.wrong };
 }
 
 /** The command that shows the same in a terminal; `null` if it has no such option. */
-export function commandOf({ query, before, range, earlier }: Asked, origin: string): string | null {
+export function commandOf({ query, before, range, earlier }: ProfileRequest, origin: string): string | null {
   if (range.since === undefined || (before !== null && earlier === null)) return null;
   const diff = earlier === null ? [] : ['--diff', earlier];
   return formatCommand(['longpole', 'profile', query, '--since', range.since, ...diff, '--at', origin]);
 }
 
 /** The parameters of the request for the profiles. */
-export function profileRequestOf({ query, range }: Asked, now: Micros): Readonly<Record<string, string>> {
+export function profileParametersOf({ query, range }: ProfileRequest, now: Micros): Readonly<Record<string, string>> {
   const [start, end] = rangeOf(range, now);
   return { query, start: String(start), end: String(end), limit: String(FUNCTIONS_MAX), nodes: String(NODES_MAX) };
 }
 
 /** The parameters of the request for the comparison. */
-export function diffRequestOf({ query, before, range, earlier }: Asked, now: Micros): Readonly<Record<string, string>> {
+export function diffParametersOf({ query, before, range, earlier }: ProfileRequest, now: Micros): Readonly<Record<string, string>> {
   const [start, end] = rangeOf(range, now);
   const back = earlier === null ? 0 : MICROS_OF[earlier];
   return {

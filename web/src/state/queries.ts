@@ -5,7 +5,13 @@ import { ApiError } from '../api/error';
 import type { FlameTime } from '../api/types.gen';
 import type { Micros } from '../base/brand';
 import type { Excerpt } from '../logic/excerpt';
-import { type Asked, diffRequestOf, type ProfilesSearch, profileRequestOf, typesRequestOf } from '../logic/profiles-search';
+import {
+  diffParametersOf,
+  type ProfileRequest,
+  type ProfilesSearch,
+  profileParametersOf,
+  typesParametersOf,
+} from '../logic/profiles-search';
 import { mapRequestOf, type Range } from '../logic/service-map';
 import { listingOf, mergedListing, type TraceListing } from '../logic/trace-listing';
 import type { TimeRange } from '../logic/waterfall';
@@ -107,25 +113,25 @@ export const profileTypesQuery = ({ start, end, since }: ProfilesSearch) => {
   const range = start === undefined || end === undefined ? { ...(since === undefined ? {} : { since }) } : { start, end };
   return queryOptions({
     queryKey: ['profile types', range],
-    queryFn: ({ signal }) => api.profileTypes(typesRequestOf(range, nowMicros()), signal),
+    queryFn: ({ signal }) => api.profileTypes(typesParametersOf(range, nowMicros()), signal),
     placeholderData: (previous) => previous,
     staleTime: MAP_FRESH_MILLIS,
     refetchInterval: ({ state: { data } }) => (data === undefined || data.types.length === 0 ? RETRY_MILLIS : MAP_FRESH_MILLIS),
   });
 };
 
-export const profileQuery = (asked: Asked) =>
+export const profileQuery = (request: ProfileRequest) =>
   queryOptions({
-    queryKey: ['profile', asked.query, asked.range],
-    queryFn: ({ signal }) => api.profile(profileRequestOf(asked, nowMicros()), signal),
+    queryKey: ['profile', request.query, request.range],
+    queryFn: ({ signal }) => api.profile(profileParametersOf(request, nowMicros()), signal),
     staleTime: MAP_FRESH_MILLIS,
     refetchInterval: ({ state: { data } }) => (data?.total === 0 ? RETRY_MILLIS : false),
   });
 
-export const profileDiffQuery = (asked: Asked) =>
+export const profileDiffQuery = (request: ProfileRequest) =>
   queryOptions({
-    queryKey: ['profile diff', asked],
-    queryFn: ({ signal }) => api.profileDiff(diffRequestOf(asked, nowMicros()), signal),
+    queryKey: ['profile diff', request],
+    queryFn: ({ signal }) => api.profileDiff(diffParametersOf(request, nowMicros()), signal),
     staleTime: MAP_FRESH_MILLIS,
   });
 

@@ -4,11 +4,11 @@ import type { ProfileType } from '../../api/types.gen';
 import type { Micros } from '../../base/brand';
 import { labelOfName, labelOfType } from '../../logic/profile-words';
 import {
-  type Chosen,
   EARLIER,
   type Earlier,
   earlierInWords,
   movedRange,
+  type ProfileChoice,
   type ProfilesSearch,
   SINCE,
   SINCE_DEFAULT,
@@ -119,14 +119,14 @@ type Comparison = Earlier | 'labels' | '';
 /** The service, the type, the labels, and what to compare with. */
 export function Filters({
   types,
-  chosen,
+  choice,
   search,
   wrong,
   wrongBefore,
   change,
 }: {
   readonly types: readonly ProfileType[];
-  readonly chosen: Chosen;
+  readonly choice: ProfileChoice;
   readonly search: ProfilesSearch;
   readonly wrong: string | null;
   readonly wrongBefore: string | null;
@@ -134,7 +134,7 @@ export function Filters({
 }) {
   const [isChoosingLabels, setChoosingLabels] = useState(false);
   const services = servicesOf(types);
-  const ofService = typesOf(types, chosen.service);
+  const ofService = typesOf(types, choice.service);
   const comparison: Comparison = search.before ?? (search.beforeLabels !== undefined || isChoosingLabels ? 'labels' : '');
   const compare = (next: Comparison): void => {
     setChoosingLabels(next === 'labels');
@@ -146,19 +146,19 @@ export function Filters({
       <label className={`${parts.field} ${css.field}`}>
         <span>Service</span>
         <select
-          value={chosen.service}
+          value={choice.service}
           onChange={({ target }) => {
-            const has = typesOf(types, target.value).some(({ profileType }) => profileType === chosen.type);
+            const has = typesOf(types, target.value).some(({ profileType }) => profileType === choice.type);
             change({
               ...isElsewhere,
               service: target.value,
-              type: has ? chosen.type : undefined,
+              type: has ? choice.type : undefined,
               labels: undefined,
               beforeLabels: undefined,
             });
           }}
         >
-          {!services.includes(chosen.service) && <option>{chosen.service}</option>}
+          {!services.includes(choice.service) && <option>{choice.service}</option>}
           {services.map((service) => (
             <option key={service}>{service}</option>
           ))}
@@ -167,12 +167,12 @@ export function Filters({
       <label className={`${parts.field} ${css.field}`}>
         <span>Type</span>
         <select
-          value={chosen.type}
-          title={chosen.type}
-          onChange={({ target }) => change({ ...isElsewhere, service: chosen.service, type: target.value })}
+          value={choice.type}
+          title={choice.type}
+          onChange={({ target }) => change({ ...isElsewhere, service: choice.service, type: target.value })}
         >
-          {ofService.every(({ profileType }) => profileType !== chosen.type) && (
-            <option value={chosen.type}>{labelOfName(chosen.type, types)}</option>
+          {ofService.every(({ profileType }) => profileType !== choice.type) && (
+            <option value={choice.type}>{labelOfName(choice.type, types)}</option>
           )}
           {ofService.map((type) => (
             <option key={type.profileType} value={type.profileType}>

@@ -5,13 +5,13 @@ import { ApiError } from '../../api/error';
 import type { Profile, ProfileDiff, ProfileType } from '../../api/types.gen';
 import { diffSentence, labelOfName, profileSentence } from '../../logic/profile-words';
 import {
-  type Asked,
-  askedOf,
-  type Chosen,
-  chosenOf,
+  choiceOf,
   commandOf,
   earlierInWords,
+  type ProfileChoice,
+  type ProfileRequest,
   type ProfilesSearch,
+  readRequest,
   SINCE_LONGEST,
   sinceInWords,
 } from '../../logic/profiles-search';
@@ -156,17 +156,17 @@ const Boxed = ({ children }: { readonly children: ReactNode }) => <div className
 
 /** Sum, comparison and tables of a complete choice. */
 function Results(props: {
-  readonly chosen: Chosen;
+  readonly choice: ProfileChoice;
   readonly types: readonly ProfileType[];
-  readonly asked: Asked;
+  readonly request: ProfileRequest;
   readonly search: ProfilesSearch;
   readonly change: Change;
   readonly step: Change;
 }) {
-  const { chosen, types, asked, search, change, step } = props;
-  const isCompared = asked.before !== null;
-  const sum = useQuery(profileQuery(asked));
-  const comparison = useQuery({ ...profileDiffQuery(asked), enabled: isCompared });
+  const { choice, types, request, search, change, step } = props;
+  const isCompared = request.before !== null;
+  const sum = useQuery(profileQuery(request));
+  const comparison = useQuery({ ...profileDiffQuery(request), enabled: isCompared });
   const profile = sum.data;
   const diff = isCompared ? comparison.data : undefined;
   const error = sum.error ?? (isCompared ? comparison.error : null);
@@ -175,7 +175,7 @@ function Results(props: {
     void sum.refetch();
     if (isCompared) void comparison.refetch();
   };
-  const what = labelOfName(chosen.type, types);
+  const what = labelOfName(choice.type, types);
   const selecting = {
     selected: search.function ?? null,
     select: (name: string | null) => change({ function: name ?? undefined }),
@@ -183,7 +183,7 @@ function Results(props: {
   };
   const isReady = profile !== undefined && (!isCompared || diff !== undefined);
   const isNothing = isReady && profile.total === 0 && (diff?.before.total ?? 0) === 0;
-  const command = commandOf(asked, window.location.origin);
+  const command = commandOf(request, window.location.origin);
   if (!isReady) {
     if (hasNoServer) return <Gone isTrying={false} retry={retry} />;
     return (
@@ -193,7 +193,7 @@ function Results(props: {
   if (isNothing) {
     return (
       <Boxed>
-        <Nothing what={what} service={chosen.service} search={search} />
+        <Nothing what={what} service={choice.service} search={search} />
       </Boxed>
     );
   }
@@ -201,12 +201,12 @@ function Results(props: {
     <>
       {hasNoServer && <Gone isTrying={false} retry={retry} />}
       {diff === undefined ? (
-        <Answer profile={profile} service={chosen.service} search={search} />
+        <Answer profile={profile} service={choice.service} search={search} />
       ) : (
-        <ComparedAnswer diff={diff} service={chosen.service} search={search} />
+        <ComparedAnswer diff={diff} service={choice.service} search={search} />
       )}
       {profile.total > 0 && (
-        <FlameSection profile={profile} title={`${chosen.service}: ${what}`} search={search} change={change} step={step} />
+        <FlameSection profile={profile} title={`${choice.service}: ${what}`} search={search} change={change} step={step} />
       )}
       {diff === undefined || diff.before.total === 0 ? (
         <FunctionsTable
@@ -237,7 +237,7 @@ export function ProfilesPage() {
   const navigate = route.useNavigate();
   const answer = useQuery(profileTypesQuery(search));
   const types = answer.data?.types;
-  const chosen = types === undefined ? null : chosenOf(types, search);
+  const choice = types === undefined ? null : choiceOf(types, search);
   useEffect(() => {
     document.title = search.service === undefined ? 'longpole: profiles' : `longpole: profiles of ${search.service}`;
   }, [search.service]);
@@ -254,7 +254,7 @@ export function ProfilesPage() {
   const step = useCallback<Change>((part) => go(part, false), [go]);
 
   // A link shows the same service tomorrow, also if another one has come in front of it.
-  const { service, type } = chosen ?? {};
+  const { service, type } = choice ?? {};
   const isWhole = search.service !== undefined && search.type !== undefined;
   useEffect(() => {
     if (!isWhole && service !== undefined && type !== undefined) change({ service, type });
@@ -273,7 +273,7 @@ export function ProfilesPage() {
   }, [zoom, selected, change, step]);
 
   const isNew = types?.length === 0;
-  const question = chosen === null ? null : askedOf(search, chosen);
+  const parsed = choice === null ? null : readRequest(search, choice);
   return (
     <div className={list.page}>
       <Topbar />
@@ -283,18 +283,11 @@ export function ProfilesPage() {
           {!isNew && <Times search={search} change={change} />}
         </div>
         {types === undefined && isServerGone(answer) && <Gone isTrying={false} retry={() => answer.refetch()} />}
-        {types !== undefined && chosen !== null && question !== null && (
-          <Filters
-            types={types}
-            chosen={chosen}
-            search={search}
-            wrong={question.wrong}
-            wrongBefore={question.wrongBefore}
-            change={change}
-          />
+        {types !== undefined && choice !== null && parsed !== null && (
+          <Filters types={types} choice={choice} search={search} wrong={parsed.wrong} wrongBefore={parsed.wrongBefore} change={change} />
         )}
-        {types !== undefined && chosen !== null && question !== null && question.wrong === null && question.wrongBefore === null && (
-          <Results chosen={chosen} types={types} asked={question.asked} search={search} change={change} step={step} />
+        {types !== undefined && choice !== null && parsed !== null && parsed.wrong === null && parsed.wrongBefore === null && (
+          <Results choice={choice} types={types} request={parsed.request} search={search} change={change} step={step} />
         )}
         <div className={list.list}>
           {isNew && <FirstProfile />}
