@@ -8,7 +8,7 @@ export interface Matcher {
 }
 
 /** What a text selects, or what is wrong with it, in words. */
-export interface Selected {
+export interface Selector {
   readonly matchers: readonly Matcher[];
   readonly wrong: string | null;
 }
@@ -18,10 +18,10 @@ const OP = /^(?:=~|!~|!=|=)/;
 const VALUE = /^"((?:[^"\\]|\\.)*)"/;
 const EXAMPLE = 'env="prod"';
 
-const wrong = (text: string): Selected => ({ matchers: [], wrong: text });
+const wrong = (text: string): Selector => ({ matchers: [], wrong: text });
 
 /** Reads conditions with commas between them; braces around them are optional. An empty text selects everything. */
-export function readSelector(text: string): Selected {
+export function readSelector(text: string): Selector {
   const trimmed = text.trim();
   const isOpened = trimmed.startsWith('{');
   if (isOpened !== trimmed.endsWith('}')) return wrong(`A brace is ${isOpened ? 'not closed' : 'closed, but not opened'}.`);
@@ -34,17 +34,17 @@ export function readSelector(text: string): Selected {
     const op = OP.exec(rest)?.[0] as Matcher['op'] | undefined;
     if (op === undefined) return wrong(`Behind ${name} belongs =, !=, =~ or !~ and a value, as ${EXAMPLE}.`);
     rest = rest.slice(op.length).trimStart();
-    const quoted = VALUE.exec(rest);
-    if (quoted === null) {
+    const literal = VALUE.exec(rest);
+    if (literal === null) {
       return wrong(
         rest.startsWith('"')
           ? `The quotation mark of ${name} is not closed.`
           : `Write the value of ${name} in quotation marks, as ${EXAMPLE}.`,
       );
     }
-    const value = (quoted[1] ?? '').replace(/\\(.)/g, (_, letter: string) => (letter === 'n' ? '\n' : letter));
+    const value = (literal[1] ?? '').replace(/\\(.)/g, (_, letter: string) => (letter === 'n' ? '\n' : letter));
     matchers.push({ name, op, value });
-    rest = rest.slice(quoted[0].length).trimStart();
+    rest = rest.slice(literal[0].length).trimStart();
     if (rest !== '' && !rest.startsWith(',')) return wrong(`A comma belongs between ${name} and ${rest}.`);
     rest = rest.slice(1).trimStart();
   }

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { decodeTree } from '../api/decode.gen';
 import { deployRecording } from '../testing/recordings.mjs';
 import { foundSpans, readFind } from './find';
-import { canFilter, servicesOf, shownIn, togglingHidden, togglingOnly } from './service-chips';
+import { canFilter, servicesOf, togglingHidden, togglingOnly, visibilityIn } from './service-chips';
 
 const tree = decodeTree(deployRecording().tree());
 
@@ -26,22 +26,22 @@ describe('the services of a trace', () => {
 describe('a chip', () => {
   it('shows only its service, and all again', () => {
     expect(togglingOnly('dur>100ms', false, 'cart')).toBe('dur>100ms service=cart');
-    expect(shownIn('dur>100ms service=cart', true, 'cart')).toBe('only');
+    expect(visibilityIn('dur>100ms service=cart', true, 'cart')).toBe('only');
     expect(togglingOnly('dur>100ms service=cart', true, 'cart')).toBe('dur>100ms');
     expect(togglingOnly('service=cart', true, 'my shop')).toBe('service="my shop"');
-    expect(shownIn('service="my shop"', true, 'my shop')).toBe('only');
+    expect(visibilityIn('service="my shop"', true, 'my shop')).toBe('only');
   });
 
   it('hides its service beside others, and shows it again', () => {
     const two = togglingHidden(togglingHidden('', false, 'cart'), true, 'shop');
     expect(two).toBe('service!=cart service!=shop');
-    expect([shownIn(two, true, 'shop'), shownIn(two, true, 'mail')]).toEqual(['hidden', 'shown']);
+    expect([visibilityIn(two, true, 'shop'), visibilityIn(two, true, 'mail')]).toEqual(['hidden', 'shown']);
     expect(togglingHidden(two, true, 'cart')).toBe('service!=shop');
     expect(togglingHidden('service=mail', true, 'cart')).toBe('service!=cart');
   });
 
   it('does not filter while the trace only marks what was found, or by a name that cannot be written', () => {
-    expect(shownIn('service=cart', false, 'cart')).toBe('shown');
+    expect(visibilityIn('service=cart', false, 'cart')).toBe('shown');
     expect(canFilter('a "b"')).toBe(false);
     expect(canFilter('')).toBe(false);
   });

@@ -30,7 +30,7 @@ export function servicesOf(tree: Tree): readonly Service[] {
 }
 
 /** Whether the trace shows a service: only it, not it, or it among others. */
-export type Shown = 'only' | 'hidden' | 'shown';
+export type Visibility = 'only' | 'hidden' | 'shown';
 
 const KEY = /^service(=|!=|~)/i;
 
@@ -42,7 +42,7 @@ function written(sign: '=' | '!=', name: string): string {
 const isWord = (sign: '=' | '!=', name: string) => (word: string) => word.toLowerCase() === written(sign, name).toLowerCase();
 
 /** How a search treats a service. */
-export function shownIn(text: string, isOnly: boolean, name: string): Shown {
+export function visibilityIn(text: string, isOnly: boolean, name: string): Visibility {
   const words = isOnly ? wordsOf(text) : [];
   if (words.some(isWord('=', name))) return 'only';
   return words.some(isWord('!=', name)) ? 'hidden' : 'shown';
@@ -56,12 +56,12 @@ export function canFilter(name: string): boolean {
 /** The search with only this service, or without that condition if it has it. Other words stay, other conditions of services do not. */
 export function togglingOnly(text: string, isOnly: boolean, name: string): string {
   const rest = wordsOf(text).filter((word) => !KEY.test(word));
-  return (shownIn(text, isOnly, name) === 'only' ? rest : [...rest, written('=', name)]).join(' ');
+  return (visibilityIn(text, isOnly, name) === 'only' ? rest : [...rest, written('=', name)]).join(' ');
 }
 
 /** The search without this service, or with it again. */
 export function togglingHidden(text: string, isOnly: boolean, name: string): string {
-  const isHidden = shownIn(text, isOnly, name) === 'hidden';
+  const isHidden = visibilityIn(text, isOnly, name) === 'hidden';
   // A search for one service has none to hide.
   const rest = wordsOf(text).filter((word) => !/^service[=~]/i.test(word) && !isWord('!=', name)(word));
   return (isHidden ? rest : [...rest, written('!=', name)]).join(' ');

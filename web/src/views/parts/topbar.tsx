@@ -69,11 +69,11 @@ function Lists() {
   );
 }
 
-/** The ways to the lists. */
-function useWays(isServer: boolean): void {
+/** Adds commands that go to the lists. */
+function useListCommands(isServer: boolean): void {
   const router = useRouter();
   const source = useMemo(() => {
-    const way = (
+    const goTo = (
       id: string,
       title: string,
       keys: string,
@@ -86,13 +86,13 @@ function useWays(isServer: boolean): void {
       run: () => void router.navigate({ to }),
     });
     return commandList([
-      way('recordings', 'Go to the recordings', 'G R', isServer ? '/recordings' : '/'),
-      way('compare', 'Compare two recordings', 'G C', '/compare'),
+      goTo('recordings', 'Go to the recordings', 'G R', isServer ? '/recordings' : '/'),
+      goTo('compare', 'Compare two recordings', 'G C', '/compare'),
       ...(isServer
         ? [
-            way('search', 'Go to the traces', 'G S', '/search'),
-            way('services', 'Go to the services', 'G M', '/services'),
-            way('profiles', 'Go to the profiles', 'G F', '/profiles'),
+            goTo('search', 'Go to the traces', 'G S', '/search'),
+            goTo('services', 'Go to the services', 'G M', '/services'),
+            goTo('profiles', 'Go to the profiles', 'G F', '/profiles'),
           ]
         : []),
     ]);
@@ -103,7 +103,7 @@ function useWays(isServer: boolean): void {
 /** The bar of every page: the lists, the current place, and the tools. */
 export function Topbar({ children, tools }: { readonly children?: ReactNode; readonly tools?: ReactNode }) {
   const isServer = useIsServer();
-  useWays(isServer);
+  useListCommands(isServer);
   return (
     <header className={css.topbar}>
       <Link

@@ -52,7 +52,7 @@ function spansSource(tree: Tree, actions: SelectionActions): CommandSource {
   };
 }
 
-/** Adds the poles and the spans, and the ways to parts of the page. */
+/** Adds commands for the poles and the spans, and commands that go to parts of the page. */
 export function useRecordingCommands(poles: readonly Pole[], tree: Tree | undefined, actions: SelectionActions): void {
   const parts = useMemo(
     () =>
@@ -73,7 +73,7 @@ export function useRecordingCommands(poles: readonly Pole[], tree: Tree | undefi
 }
 
 /** What the time axis and the rows can do. */
-export interface TimelineMoves {
+export interface TimelineActions {
   readonly find: () => void;
   readonly zoomToSelected: () => void;
   readonly zoomToAll: () => void;
@@ -84,27 +84,27 @@ export interface TimelineMoves {
   readonly step: (direction: 1 | -1) => void;
 }
 
-/** Adds it. */
-export function useTimelineCommands(moves: TimelineMoves): void {
+/** Adds commands for it. */
+export function useTimelineCommands(timeline: TimelineActions): void {
   const source = useMemo(
     () =>
       commandList([
-        action('find', 'Find rows of the trace', moves.find, '/'),
-        action('next', 'Next long pole or match', () => moves.step(1), '.'),
-        action('previous', 'Previous long pole or match', () => moves.step(-1), ','),
-        action('zoom', 'Zoom to the selected range or span', moves.zoomToSelected, 'Z'),
-        action('whole', 'Show the whole run', moves.zoomToAll, '0'),
-        action('range', 'Select the range on the screen', moves.selectRange, 'R'),
-        action('collapse', 'Collapse all rows', moves.collapse, '['),
-        action('expand', 'Expand all rows', moves.expand, ']'),
-        action('threads', 'Show or hide threads', moves.toggleThreads, '2'),
+        action('find', 'Find rows of the trace', timeline.find, '/'),
+        action('next', 'Next long pole or match', () => timeline.step(1), '.'),
+        action('previous', 'Previous long pole or match', () => timeline.step(-1), ','),
+        action('zoom', 'Zoom to the selected range or span', timeline.zoomToSelected, 'Z'),
+        action('whole', 'Show the whole run', timeline.zoomToAll, '0'),
+        action('range', 'Select the range on the screen', timeline.selectRange, 'R'),
+        action('collapse', 'Collapse all rows', timeline.collapse, '['),
+        action('expand', 'Expand all rows', timeline.expand, ']'),
+        action('threads', 'Show or hide threads', timeline.toggleThreads, '2'),
       ]),
-    [moves],
+    [timeline],
   );
   useCommands(source);
 }
 
-/** Adds the functions of the flame graph, and what can be done with it. */
+/** Adds commands for the functions of the flame graph and for the graph. */
 export function useFlameCommands(flame: Flame | undefined, hasTimes: boolean, actions: SelectionActions): void {
   const source = useMemo<CommandSource>(() => {
     const frames = flame?.frames ?? [];

@@ -14,7 +14,7 @@ export function RecordingSkeleton() {
       </div>
       <main className={css.split} style={{ '--panel-share': share } as CSSProperties}>
         <div className={css.left}>
-          <div className={css.comingPoles}>
+          <div className={css.polesSkeleton}>
             <Skeleton lines={8} label="Loading the long poles" />
           </div>
           <Skeleton lines={14} label="Loading the trace" />

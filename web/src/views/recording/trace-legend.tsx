@@ -2,7 +2,7 @@ import { type MouseEvent, useMemo, useState } from 'react';
 import type { Tree } from '../../api/types.gen';
 import { hueOfService } from '../../canvas/palette';
 import { counted, formatCount } from '../../logic/format';
-import { canFilter, type Service, servicesOf, shownIn, togglingHidden, togglingOnly } from '../../logic/service-chips';
+import { canFilter, type Service, servicesOf, togglingHidden, togglingOnly, visibilityIn } from '../../logic/service-chips';
 import type { SelectionActions } from '../../state/selection';
 import type { Found } from './find-box';
 import css from './trace-legend.module.css';
@@ -20,7 +20,7 @@ function ServiceChip({
   readonly found: Found;
   readonly actions: SelectionActions;
 }) {
-  const shown = shownIn(found.text, found.isOnly, service.name);
+  const visibility = visibilityIn(found.text, found.isOnly, service.name);
   const onClick = (event: MouseEvent): void => {
     const toggling = event.shiftKey ? togglingHidden : togglingOnly;
     actions.filter(toggling(found.text, found.isOnly, service.name));
@@ -30,15 +30,15 @@ function ServiceChip({
       <button
         type="button"
         className={css.chip}
-        data-shown={shown}
-        aria-pressed={shown === 'only'}
+        data-shown={visibility}
+        aria-pressed={visibility === 'only'}
         disabled={!canFilter(service.name)}
         title={`${counted(service.spans, 'span')}; click: only this service, Shift-click: hide it`}
         onClick={onClick}
       >
         <span className={css.swatch} style={{ background: `var(--hue-${hueOfService(service.number)})` }} aria-hidden="true" />
         {service.label}
-        {shown === 'hidden' && <small> hidden</small>}
+        {visibility === 'hidden' && <small> hidden</small>}
       </button>
     </li>
   );

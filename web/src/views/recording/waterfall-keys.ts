@@ -11,7 +11,7 @@ import { rangeOfSpan, rowsThatFit } from '../../logic/waterfall';
 import { lanesAtom } from '../../state/preferences';
 import type { SelectionActions } from '../../state/selection';
 import { isTyping } from '../parts/keyboard';
-import { type TimelineMoves, useTimelineCommands } from './recording-commands';
+import { type TimelineActions, useTimelineCommands } from './recording-commands';
 
 export const ZOOM_STEP = 0.7;
 const PAN_STEP = 0.15;
@@ -45,7 +45,7 @@ export function useMarkSteps(
 }
 
 /** What keys and the command palette do with the time axis and the rows. */
-function useTimelineMoves(engine: WaterfallEngine, actions: SelectionActions, step: (direction: 1 | -1) => void): TimelineMoves {
+function useTimelineActions(engine: WaterfallEngine, actions: SelectionActions, step: (direction: 1 | -1) => void): TimelineActions {
   return useMemo(
     () => ({
       find: () => document.querySelector<HTMLInputElement>('[data-find]')?.focus(),
@@ -67,8 +67,8 @@ function useTimelineMoves(engine: WaterfallEngine, actions: SelectionActions, st
 
 /** Keys that work wherever the focus is, and the same in the command palette. */
 export function useTimelineKeys(engine: WaterfallEngine, actions: SelectionActions, step: (direction: 1 | -1) => void): void {
-  const does = useTimelineMoves(engine, actions, step);
-  useTimelineCommands(does);
+  const timeline = useTimelineActions(engine, actions, step);
+  useTimelineCommands(timeline);
   useEffect(() => {
     const onKey = (event: globalThis.KeyboardEvent): void => {
       if (isTyping(event)) return;
@@ -78,20 +78,20 @@ export function useTimelineKeys(engine: WaterfallEngine, actions: SelectionActio
         s: () => engine.zoom(ZOOM_STEP ** -times),
         a: () => engine.pan(-PAN_STEP * times),
         d: () => engine.pan(PAN_STEP * times),
-        0: does.zoomToAll,
-        z: does.zoomToSelected,
-        r: does.selectRange,
-        2: does.toggleThreads,
-        '[': does.collapse,
-        ']': does.expand,
-        '.': () => does.step(1),
-        ',': () => does.step(-1),
+        0: timeline.zoomToAll,
+        z: timeline.zoomToSelected,
+        r: timeline.selectRange,
+        2: timeline.toggleThreads,
+        '[': timeline.collapse,
+        ']': timeline.expand,
+        '.': () => timeline.step(1),
+        ',': () => timeline.step(-1),
       };
       moves[event.key.toLowerCase()]?.();
     };
     window.addEventListener('keydown', onKey);
     return () => window.removeEventListener('keydown', onKey);
-  }, [engine, does]);
+  }, [engine, timeline]);
 }
 
 /** Keys of the row that has the focus. */
