@@ -104,7 +104,7 @@ export function profileSentence(profile: Profile, service: string): ProfileSente
   };
 }
 
-/** Change of a function's own part of the whole, in percentage points. */
+/** Change of a function's self share, in percentage points. */
 export function pointsOf({ ownShare: [before, after] }: FunctionChange): number {
   return (after - before) * 100;
 }

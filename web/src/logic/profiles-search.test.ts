@@ -113,6 +113,6 @@ describe('the request', () => {
   it('says what is wrong with labels', () => {
     const { wrong, wrongBefore } = readRequest({ labels: 'version=8', beforeLabels: 'version' }, choice);
     expect(wrong).toContain('in quotation marks');
-    expect(wrongBefore).toContain('Behind version belongs');
+    expect(wrongBefore).toContain('and a value after version');
   });
 });

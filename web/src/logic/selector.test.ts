@@ -15,8 +15,8 @@ describe('a selector', () => {
   it('says in words what is wrong with it', () => {
     expect(read('env=prod')).toBe('Write the value of env in quotation marks, as env="prod".');
     expect(read('env="prod')).toBe('The quotation mark of env is not closed.');
-    expect(read('env')).toBe('Behind env belongs =, !=, =~ or !~ and a value, as env="prod".');
-    expect(read('env="a" b="c"')).toBe('A comma belongs between env and b="c".');
+    expect(read('env')).toBe('Write =, !=, =~ or !~ and a value after env, as env="prod".');
+    expect(read('env="a" b="c"')).toBe('Write a comma between env and b="c".');
     expect(read('{env="a"')).toBe('A brace is not closed.');
     expect(read('env="a"}')).toBe('A brace is closed, but not opened.');
     expect(read('="a"')).toBe('Write a label and its value, as env="prod": ="a" does not begin with the name of a label.');

@@ -32,7 +32,7 @@ export function readSelector(text: string): Selector {
     if (name === undefined) return wrong(`Write a label and its value, as ${EXAMPLE}: ${rest} does not begin with the name of a label.`);
     rest = rest.slice(name.length).trimStart();
     const op = OP.exec(rest)?.[0] as Matcher['op'] | undefined;
-    if (op === undefined) return wrong(`Behind ${name} belongs =, !=, =~ or !~ and a value, as ${EXAMPLE}.`);
+    if (op === undefined) return wrong(`Write =, !=, =~ or !~ and a value after ${name}, as ${EXAMPLE}.`);
     rest = rest.slice(op.length).trimStart();
     const literal = VALUE.exec(rest);
     if (literal === null) {
@@ -45,7 +45,7 @@ export function readSelector(text: string): Selector {
     const value = (literal[1] ?? '').replace(/\\(.)/g, (_, letter: string) => (letter === 'n' ? '\n' : letter));
     matchers.push({ name, op, value });
     rest = rest.slice(literal[0].length).trimStart();
-    if (rest !== '' && !rest.startsWith(',')) return wrong(`A comma belongs between ${name} and ${rest}.`);
+    if (rest !== '' && !rest.startsWith(',')) return wrong(`Write a comma between ${name} and ${rest}.`);
     rest = rest.slice(1).trimStart();
   }
   return { matchers, wrong: null };

@@ -71,7 +71,7 @@ const KEYS: readonly { readonly title: string; readonly keys: readonly (readonly
   {
     title: 'Everywhere',
     keys: [
-      [['Esc'], 'deselect the function, then the range and thread, then the span'],
+      [['Esc'], 'end the search, then deselect the function, then the range and thread, then the span'],
       [['Ctrl', 'K'], 'find an action, a long pole, a span or a function'],
       [['/'], 'find rows of the trace, or recordings'],
       [['G', 'L'], 'go to the long poles'],

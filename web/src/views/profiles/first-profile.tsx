@@ -13,7 +13,7 @@ export function FirstProfile() {
     <div className={`${list.empty} ${css.empty}`}>
       <div role="status">
         <h2>No profiles in the {sinceInWords(SINCE_LONGEST)}</h2>
-        <p>Services send them all the time, and this page says which function uses CPU and memory. It shows them as soon as they arrive.</p>
+        <p>Services send profiles continuously. From the first one on, this page shows which functions use CPU time and memory.</p>
       </div>
       <StepsByLanguage languages={firstProfiles(receivers)} legend="How a program sends its first profile" needsToken={needsToken} />
       <p>

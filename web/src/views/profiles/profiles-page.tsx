@@ -101,7 +101,7 @@ function ComparedAnswer({
           <strong>{largest.points} points</strong>)
         </>
       )}
-      {than !== null && largest === null && `. Every function has the same part of ${of}`}.
+      {than !== null && largest === null && `. Every function has the same share of ${of}`}.
     </p>
   );
 }

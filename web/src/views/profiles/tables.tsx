@@ -83,7 +83,7 @@ function Rows<Row>({
                 Show all {counted(rows.length, 'function')}
               </button>
             ) : (
-              `The server omits ${counted(omitted, 'more function')}, with less each.`
+              `The server omits ${counted(omitted, 'more function')} with smaller values.`
             )}
           </td>
         </tr>
@@ -160,7 +160,7 @@ export function FunctionsTable({
   );
 }
 
-/** A function's own part of the whole on one side, and its value. */
+/** The self share of a function on one side, and its value. */
 function Side({ change, side, unit }: { readonly change: FunctionChange; readonly side: 0 | 1; readonly unit: string }) {
   return (
     <td className={`${list.number} ${css.roomy}`}>
@@ -169,7 +169,7 @@ function Side({ change, side, unit }: { readonly change: FunctionChange; readonl
   );
 }
 
-/** The functions whose own part of the whole changed, the largest change first. */
+/** The functions whose self share changed, the largest change first. */
 export function ChangesTable({
   diff,
   names,
@@ -181,7 +181,7 @@ export function ChangesTable({
     <section className={css.section} aria-label="Changes">
       <h2>What changed</h2>
       <p className={css.note}>
-        The change of a function’s own part of the whole, in percentage points: a service that has more to do changes none.
+        How much each function’s self share changed, in percentage points. If a service only has more to do, the shares stay the same.
       </p>
       <div className={list.list}>
         <table className={`${list.table} ${css.table}`}>

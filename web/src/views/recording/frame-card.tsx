@@ -87,7 +87,7 @@ export function FrameCard({
             className={parts.button}
             pressed={showsSource}
             onPressedChange={actions.showSource}
-            title="its lines with their cost, below"
+            title="show the time of each line below"
           >
             Source
           </Toggle>

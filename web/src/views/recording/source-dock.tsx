@@ -95,7 +95,9 @@ export function SourceDock({
       {error === null && data === undefined && <Skeleton lines={6} label="Loading the source" />}
       {data !== undefined && data.detail !== null && <p className={css.detail}>{data.detail}</p>}
       {data !== undefined && data.lines.length > 0 && <Lines source={data} />}
-      {data !== undefined && data.lines.length === 0 && data.detail === null && <p className={css.detail}>No line of it has time.</p>}
+      {data !== undefined && data.lines.length === 0 && data.detail === null && (
+        <p className={css.detail}>No line of this function has time.</p>
+      )}
       {data !== undefined && hasText && data.truncated > 0 && (
         <p className={css.detail}>{counted(data.truncated, 'line')} with less time not listed.</p>
       )}
