@@ -97,6 +97,7 @@ export async function startFixtureServer(port = 0, recordings = allRecordings())
     else if (isOfTraces) answerTraces(traces, services, url, response);
     else if (url.pathname === '/api/server')
       json(response, 200, { traces: services.isServer, otlp_http_port: 4318, otlp_grpc_port: 4317, zipkin_port: 9411, needs_token: false });
+    else if (url.pathname === '/api/link') json(response, 200, { token: TOKEN });
     else if (isApi) answerApi(recordings, url, response);
     else answerFile(url, request, response);
   });

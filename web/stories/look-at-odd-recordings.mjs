@@ -29,7 +29,7 @@ export async function lookAtOddRecordings(server, directory = null) {
   };
   try {
     await look('single', '/r/r6', {}, async (page) => {
-      await says(page, 'no spans on a critical path');
+      await says(page, 'No long pole: no span or process spent time of its own on the critical path.');
       await says(page, 'This run has no samples');
       expect((await page.getByRole('row').count()) === 1, 'a single process is not a single row');
     });
