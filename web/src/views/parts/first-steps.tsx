@@ -4,7 +4,7 @@ import css from './first-steps.module.css';
 import { Command } from './notice';
 import parts from './parts.module.css';
 
-/** The steps by language, of which the reader chooses one. */
+/** The steps of the language that the reader chooses. */
 export function StepsByLanguage({
   languages,
   legend,
