@@ -70,7 +70,8 @@ fn send(method: Method, address: &str, token: Option<&str>, body: Bytes) -> Resu
         _ => return Err(NoAnswer::Address),
     };
     let authorization = token.map(|token| HeaderValue::from_str(&format!("Bearer {token}"))).transpose().map_err(|_| NoAnswer::Token)?;
-    let failed = |error: &(dyn Error + 'static)| NoAnswer::Failed(innermost(error).to_string());
+    let host = uri.host().unwrap_or_default().to_owned();
+    let failed = |error: &(dyn Error + 'static)| NoAnswer::Failed(reason(error, &host));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| failed(&error))?;
     let answer = async {
         let client = client::new(https, false, ForwardTls::default()).await.map_err(NoAnswer::Failed)?;
@@ -93,11 +94,23 @@ fn send(method: Method, address: &str, token: Option<&str>, body: Bytes) -> Resu
     answer
 }
 
+/// What hyper's connector calls the failure to resolve a name.
+const NOT_RESOLVED: &str = "dns error";
+
 /// The cause that says most: `Connection refused` and not "client error".
-fn innermost<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
-    let mut innermost = error;
-    while let Some(cause) = innermost.source() {
-        innermost = cause;
+fn reason(error: &(dyn Error + 'static), host: &str) -> String {
+    let mut causes = vec![error.to_string()];
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        causes.push(error.to_string());
+        cause = error.source();
+    }
+    let is_unresolved = causes.iter().any(|cause| cause == NOT_RESOLVED);
+    let innermost = causes.pop().unwrap_or_default();
+    if is_unresolved {
+        // What resolved it, and why it could not.
+        let why = innermost.rsplit_once(": ").map_or(innermost.as_str(), |(_, why)| why);
+        return format!("failed to resolve the host {host}: {why}");
     }
     innermost
 }

@@ -31,6 +31,7 @@ import {
   type Blocker,
   type Callee,
   type CalleeProcess,
+  type CodeDiff,
   type Deployment,
   type Diff,
   type Diffed,
@@ -1022,6 +1023,7 @@ function diff(cursor: Cursor): Diff {
     deltaNanos: cursor.field('delta_nanos').nanos(),
     operations: cursor.field('operations').list(operationDiff),
     truncated: operationsTruncated(cursor.field('truncated')),
+    code: cursor.field('code').orNull(codeDiff),
   };
 }
 
@@ -1073,6 +1075,23 @@ function operationsTruncated(cursor: Cursor): OperationsTruncated {
   return {
     operations: cursor.field('operations').count(),
     deltaNanos: cursor.field('delta_nanos').nanos(),
+  };
+}
+
+function codeDiff(cursor: Cursor): CodeDiff {
+  return {
+    sampledNanos: cursor.field('sampled_nanos').pair((c) => c.nanos()),
+    functions: cursor.field('functions').list(functionChange),
+    truncated: cursor.field('truncated').count(),
+  };
+}
+
+function functionChange(cursor: Cursor): FunctionChange {
+  return {
+    function: cursor.field('function').string(),
+    own: cursor.field('own').pair((c) => c.number()),
+    total: cursor.field('total').pair((c) => c.number()),
+    ownShare: cursor.field('own_share').pair((c) => c.number()),
   };
 }
 
@@ -1234,15 +1253,6 @@ function profileSide(cursor: Cursor): ProfileSide {
     fromUnixNano: cursor.field('from_unix_nano').unixNano(),
     toUnixNano: cursor.field('to_unix_nano').unixNano(),
     total: cursor.field('total').number(),
-  };
-}
-
-function functionChange(cursor: Cursor): FunctionChange {
-  return {
-    function: cursor.field('function').string(),
-    own: cursor.field('own').pair((c) => c.number()),
-    total: cursor.field('total').pair((c) => c.number()),
-    ownShare: cursor.field('own_share').pair((c) => c.number()),
   };
 }
 

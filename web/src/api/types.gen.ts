@@ -1437,6 +1437,8 @@ export interface Diff {
   readonly operations: readonly OperationDiff[];
   /** What this list omits. */
   readonly truncated: OperationsTruncated;
+  /** Their code, if one of them is a profile, whose samples have no times: it has no critical path. Otherwise null. */
+  readonly code: CodeDiff | null;
 }
 
 /** One of the two recordings. */
@@ -1517,6 +1519,28 @@ export interface OperationsTruncated {
   readonly operations: number;
   /** What they explain together. */
   readonly deltaNanos: Nanos;
+}
+
+/** The samples of two recordings, function by function. */
+export interface CodeDiff {
+  /** Time in samples of each. */
+  readonly sampledNanos: readonly [Nanos, Nanos];
+  /** Functions, the one whose own part of that changed most first. */
+  readonly functions: readonly FunctionChange[];
+  /** How many functions `functions` omits. */
+  readonly truncated: number;
+}
+
+/** A function in both. */
+export interface FunctionChange {
+  /** Name for people. */
+  readonly function: string;
+  /** How much it had itself, before and after. */
+  readonly own: readonly [number, number];
+  /** How much it had with what it called, before and after. */
+  readonly total: readonly [number, number];
+  /** Its own part of the whole, from 0 to 1, before and after. */
+  readonly ownShare: readonly [number, number];
 }
 
 /** The services of a server. */
@@ -1731,18 +1755,6 @@ export interface ProfileSide {
   readonly toUnixNano: bigint;
   /** All of it. */
   readonly total: number;
-}
-
-/** A function in both. */
-export interface FunctionChange {
-  /** Name for people. */
-  readonly function: string;
-  /** How much it had itself, before and after. */
-  readonly own: readonly [number, number];
-  /** How much it had with what it called, before and after. */
-  readonly total: readonly [number, number];
-  /** Its own part of the whole, from 0 to 1, before and after. */
-  readonly ownShare: readonly [number, number];
 }
 
 /** A recording that a server keeps from now on. */

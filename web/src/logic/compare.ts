@@ -60,6 +60,12 @@ export function differenceInWords(delta: Nanos): string {
   return `${formatDuration(Math.abs(delta))} ${delta > 0 ? 'longer' : 'shorter'} than`;
 }
 
+/** `more` or `less` than the other has; the difference as a length. */
+export function sampledInWords(delta: number): string {
+  if (delta === 0) return 'as much as';
+  return `${formatDuration(Math.abs(delta))} ${delta > 0 ? 'more' : 'less'} than`;
+}
+
 /** What an operation is called: with its service where another one has an operation of the same name. */
 export function nameOfOperation(operation: OperationDiff, all: readonly OperationDiff[]): string {
   const same = all.filter((other) => other.name === operation.name && other.resource === operation.resource);

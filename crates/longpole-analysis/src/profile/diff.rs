@@ -41,21 +41,26 @@ fn share(part: i64, whole: i64) -> f64 {
 }
 
 impl ProfileDiff {
-    /// Compares.
+    /// Compares two trees.
     pub fn new(before: &ProfileTree, after: &ProfileTree) -> ProfileDiff {
-        let totals = [before.total(), after.total()];
+        ProfileDiff::of_sums([before.total(), after.total()], [before.functions(), after.functions()])
+    }
+
+    /// Compares functions; those of one name are one. `totals` are the wholes.
+    pub fn of_sums(totals: [i64; 2], sides: [Vec<FunctionSum>; 2]) -> ProfileDiff {
         // With what it called, and itself, in each.
         let mut sums: BTreeMap<Text, [(i64, i64); 2]> = BTreeMap::new();
-        for (which, tree) in [before, after].into_iter().enumerate() {
-            for FunctionSum { function, total, own } in tree.functions() {
-                sums.entry(function).or_default()[which] = (total, own);
+        for (which, functions) in sides.into_iter().enumerate() {
+            for FunctionSum { function, total, own } in functions {
+                let sum = &mut sums.entry(function).or_default()[which];
+                *sum = (sum.0.saturating_add(total), sum.1.saturating_add(own));
             }
         }
-        let change = |(function, [(total_before, own_before), (total_after, own_after)]): (Text, [(i64, i64); 2])| FunctionChange {
+        let change = |(function, sides): (Text, [(i64, i64); 2])| FunctionChange {
             function,
-            totals: [total_before, total_after],
-            owns: [own_before, own_after],
-            shares: [share(own_before, totals[0]), share(own_after, totals[1])],
+            totals: sides.map(|(total, _)| total),
+            owns: sides.map(|(_, own)| own),
+            shares: [share(sides[0].1, totals[0]), share(sides[1].1, totals[1])],
         };
         let mut functions: Vec<FunctionChange> = sums.into_iter().map(change).collect();
         // By name among equals: the map has that order, and the sort keeps it.

@@ -1,9 +1,10 @@
 //! What ran in samples and waits: functions, lines, and the function to name.
 
-use longpole_model::{FunctionId, SampleId, StackId, WaitId};
+use longpole_model::{FunctionId, SampleId, StackId, Text, WaitId};
 
 use crate::code::functions::{Frames, FunctionWeight, LineWeight};
 use crate::code::named::{self, Named};
+use crate::profile::FunctionSum;
 use crate::report::{CutWait, Report};
 
 impl Report {
@@ -42,6 +43,17 @@ impl Report {
     /// The functions of the whole recording, by self weight, then by total.
     pub fn functions_by_self(&self) -> Vec<FunctionWeight> {
         self.functions.weigh(&self.recording, self.stacks(self.all_samples()), Frames::Telling)
+    }
+
+    /// How much time of the samples each function has, for a comparison.
+    pub fn function_sums(&self) -> Vec<FunctionSum> {
+        let nanos = |time: u64| i64::try_from(time).unwrap_or(i64::MAX);
+        let sum = |it: FunctionWeight| FunctionSum {
+            function: Text::from(self.functions.list[it.function].function.as_str()),
+            total: nanos(it.weight.total.0),
+            own: nanos(it.weight.self_time.0),
+        };
+        self.functions_by_self().into_iter().map(sum).collect()
     }
 
     /// What lies on the lines of these functions in these samples and waits, most first.

@@ -336,6 +336,11 @@ impl Report {
         recording.run.mode == CaptureMode::Off && self.span_count() == 0 && recording.processes.is_empty() && recording.samples.is_empty()
     }
 
+    /// The time that all samples stand for.
+    pub fn sampled_nanos(&self) -> u64 {
+        self.recording.samples.iter().fold(0, |sum, sample| sum.saturating_add(sample.weight_nanos))
+    }
+
     /// Whether it is a profile of another tool, without spans: its samples have no times.
     pub fn is_profile(&self) -> bool {
         self.recording.run.mode == CaptureMode::Imported && self.span_count() == 0

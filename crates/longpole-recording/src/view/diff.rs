@@ -1,12 +1,14 @@
 //! Two recordings side by side, in their outside form.
 
 use longpole_analysis::Report;
+use longpole_analysis::profile::ProfileDiff;
 use longpole_analysis::report::diff::{Diff, Fate, OperationDiff, Side, StateDiff};
 use longpole_analysis::words;
 use longpole_model::{StateKind, SumNanos};
 use serde::Serialize;
 
-use super::shared::{node_handle, unix_nano};
+use super::profiles::FunctionChangeView;
+use super::shared::{nanos, node_handle, unix_nano};
 use super::summarised::SummarisedView;
 use super::waits::WaitKindView;
 
@@ -30,6 +32,19 @@ pub struct DiffView {
     pub operations: Vec<OperationDiffView>,
     /// What this list omits.
     pub truncated: OperationsTruncated,
+    /// Their code, if one of them is a profile, whose samples have no times: it has no critical path. Otherwise null.
+    pub code: Option<CodeDiffView>,
+}
+
+/// The samples of two recordings, function by function.
+#[derive(Debug, Clone, Serialize)]
+pub struct CodeDiffView {
+    /// Time in samples of each.
+    pub sampled_nanos: [i64; 2],
+    /// Functions, the one whose own part of that changed most first.
+    pub functions: Vec<FunctionChangeView>,
+    /// How many functions `functions` omits.
+    pub truncated: usize,
 }
 
 /// One of the two recordings.
@@ -159,10 +174,26 @@ impl DiffView {
             b: of_b,
             delta_nanos: diff.delta().0,
             operations,
+            code: (a.is_profile() || b.is_profile()).then(|| CodeDiffView::new(a, b, limit)),
             truncated: OperationsTruncated {
                 operations: left_out.len(),
                 delta_nanos: left_out.iter().map(|operation| operation.delta_nanos).sum_nanos(),
             },
+        }
+    }
+}
+
+impl CodeDiffView {
+    fn new(a: &Report, b: &Report, limit: usize) -> CodeDiffView {
+        let sampled_nanos = [a, b].map(|report| nanos(report.sampled_nanos()));
+        let diff = ProfileDiff::of_sums(sampled_nanos, [a.function_sums(), b.function_sums()]);
+        // Those that only call others are on both sides for that.
+        let changed = || diff.functions.iter().filter(|it| it.owns[0] != it.owns[1] || it.shares[0] != it.shares[1]);
+        let limit = if limit == 0 { usize::MAX } else { limit };
+        CodeDiffView {
+            sampled_nanos,
+            functions: changed().take(limit).map(FunctionChangeView::new).collect(),
+            truncated: changed().count().saturating_sub(limit),
         }
     }
 }
@@ -194,7 +225,8 @@ fn notes(a: (&DiffedView, SummarisedView), b: (&DiffedView, SummarisedView)) -> 
     if a.rate_hz != b.rate_hz && is_run(of_a) && is_run(of_b) {
         notes.push(words::rates_differ(a.rate_hz, b.rate_hz));
     }
-    if a.wall_nanos == 0 || b.wall_nanos == 0 {
+    let has_profile = [of_a, of_b].contains(&SummarisedView::Profile);
+    if !has_profile && (a.wall_nanos == 0 || b.wall_nanos == 0) {
         notes.push(words::took_no_time(if a.wall_nanos == 0 { &a.recording } else { &b.recording }));
     }
     notes

@@ -219,7 +219,7 @@ impl ProfileDiffView {
 }
 
 impl FunctionChangeView {
-    fn new(change: &FunctionChange) -> FunctionChangeView {
+    pub(super) fn new(change: &FunctionChange) -> FunctionChangeView {
         FunctionChangeView { function: listed(&change.function), own: change.owns, total: change.totals, own_share: change.shares }
     }
 }

@@ -138,7 +138,7 @@ impl SummaryView {
         let run_alone = is_run_alone(report) || of == SummarisedView::Profile;
         let mut functions = if run_alone || attached.is_some() { report.functions_by_self() } else { Vec::new() };
         functions.truncate(SUMMARY_FRAMES_MAX);
-        let weight = report.recording().samples.iter().fold(0u64, |sum, sample| sum.saturating_add(sample.weight_nanos));
+        let weight = report.sampled_nanos();
         let (parallelism, work) = (report.parallelism(), report.work());
         SummaryView {
             schema: schema(),

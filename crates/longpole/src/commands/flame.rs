@@ -41,13 +41,15 @@ pub(crate) fn flame(invocation: &Invocation, arguments: &FlameArguments) -> Resu
         }
         let selection = match chosen {
             None => Selection::of_run(time, arguments.time.all_threads),
-            Some(chosen) => Selection::of_spans(&report, chosen, time).ok_or_else(|| none_chosen(&name, chosen))?,
+            Some(chosen) => Selection::of_spans(&report, chosen, time).ok_or_else(|| none_chosen(&name, &report, chosen))?,
         };
         return write_to(&report, export::Format::Folded, &selection, output);
     }
     let view = match chosen {
         None => view::FlameView::of_run(&name, &report, time, arguments.time.all_threads, excerpt),
-        Some(chosen) => view::FlameView::of_spans(&name, &report, chosen, time, excerpt).ok_or_else(|| none_chosen(&name, chosen))?,
+        Some(chosen) => {
+            view::FlameView::of_spans(&name, &report, chosen, time, excerpt).ok_or_else(|| none_chosen(&name, &report, chosen))?
+        }
     };
     let content = if format == FlameFormat::Json { Content::Json } else { Content::Text };
     let written = match (format, output) {

@@ -24,17 +24,11 @@ pub(crate) fn span(invocation: &Invocation, arguments: &SpanArguments) -> Result
             None => return Ok(()),
         },
     };
-    let none = || if report.is_profile() { no_pole_of_a_profile(&name, &handle) } else { not_found(&name, &handle) };
-    let view = view::SpanView::new(&name, &report, &handle).ok_or_else(none)?;
+    let view = view::SpanView::new(&name, &report, &handle).ok_or_else(|| not_found(&name, &report, &handle))?;
     match arguments.format {
         Format::Json => print_json(&view),
         Format::Text => print(&render::span::span(&view, sees_cpus(&report), invocation.style())),
     }
-}
-
-fn no_pole_of_a_profile(recording: &str, handle: &str) -> Failure {
-    let failure = Failure::new(Kind::NotFound, format!("there is no {handle} in {recording}: a profile has no spans and no long poles"));
-    failure.hint(format!("{} top {} lists its functions", own_name(), quoted(recording)))
 }
 
 /// Whether the recording knows when threads were on a CPU.
@@ -71,7 +65,7 @@ fn spans_of_name(
     if let [node] = report.nodes_of_name(exact)[..] {
         return Ok(Some(Handle::Node(node).to_string()));
     }
-    let view = view::SpansView::new(recording, report, exact).ok_or_else(|| none_chosen(recording, view::Chosen::Name(exact)))?;
+    let view = view::SpansView::new(recording, report, exact).ok_or_else(|| none_chosen(recording, report, view::Chosen::Name(exact)))?;
     match arguments.format {
         Format::Json => print_json(&view)?,
         Format::Text => print(&render::spans::spans(&view, sees_cpus(report), invocation.style()))?,

@@ -23,7 +23,7 @@ pub(crate) fn top(invocation: &Invocation, arguments: &TopArguments) -> Result<(
         excerpt: excerpt(&arguments.excerpt, &name, &report)?,
         all_functions: arguments.all_functions,
     };
-    let none = || none_chosen(&name, chosen.unwrap_or(view::Chosen::Handle("")));
+    let none = || none_chosen(&name, &report, chosen.unwrap_or(view::Chosen::Handle("")));
     let view = view::TopView::new(&name, &report, chosen, options).ok_or_else(none)?;
     match arguments.format {
         Format::Json => print_json(&view),

@@ -123,7 +123,7 @@ fn selection(name: &str, report: &Report, code: &CodeArguments, format: ExportFo
     };
     match &code.span {
         None => Ok(Selection::of_run(time, code.all_threads)),
-        Some(handle) => Ok(Selection::of_spans(report, Chosen::Handle(handle), time).ok_or_else(|| not_found(name, handle))?),
+        Some(handle) => Ok(Selection::of_spans(report, Chosen::Handle(handle), time).ok_or_else(|| not_found(name, report, handle))?),
     }
 }
 

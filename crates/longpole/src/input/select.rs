@@ -1,5 +1,6 @@
 //! Finding the spans that the user named by handle, name or trace, and the failures if there are none.
 
+use longpole_analysis::Report;
 use longpole_model::SpanId;
 use longpole_recording::view::Chosen;
 use longpole_store::RecordingName;
@@ -42,7 +43,12 @@ pub(crate) fn is_handle(text: &str) -> bool {
 }
 
 /// The failure for a handle that does not exist.
-pub(crate) fn not_found(recording: &str, handle: &str) -> Failure {
+pub(crate) fn not_found(recording: &str, report: &Report, handle: &str) -> Failure {
+    if report.is_profile() {
+        let failure =
+            Failure::new(Kind::NotFound, format!("there is no {handle} in {recording}: a profile has no spans and no long poles"));
+        return failure.hint(format!("{} top {} lists its functions", own_name(), quoted(recording)));
+    }
     let what = if handle.starts_with('p') { "long pole" } else { "span" };
     Failure::new(Kind::NotFound, format!("there is no {what} {handle} in {recording}")).hint(format!(
         "{own} tree {0} lists s1, s2, …; {own} poles {0} lists p1, p2, …",
@@ -52,9 +58,9 @@ pub(crate) fn not_found(recording: &str, handle: &str) -> Failure {
 }
 
 /// The failure for spans that do not exist.
-pub(crate) fn none_chosen(recording: &str, chosen: Chosen<'_>) -> Failure {
+pub(crate) fn none_chosen(recording: &str, report: &Report, chosen: Chosen<'_>) -> Failure {
     match chosen {
-        Chosen::Handle(handle) => not_found(recording, handle),
+        Chosen::Handle(handle) => not_found(recording, report, handle),
         Chosen::Name(_) => Failure::new(Kind::NotFound, format!("there is no {chosen} in {recording}")).hint(format!(
             "{} tree {} shows the names",
             own_name(),

@@ -1,8 +1,9 @@
 //! Why one run took longer than another.
 
 use longpole_model::units::TimeUnit;
-use longpole_recording::view::diff::{DiffView, FateView, OperationDiffView, StateDiffView};
+use longpole_recording::view::diff::{CodeDiffView, DiffView, FateView, OperationDiffView, StateDiffView};
 
+use super::profile;
 use crate::terminal::screen::Screen;
 use crate::terminal::{self, Style, fit, pad, right};
 
@@ -16,6 +17,9 @@ const FUNCTION_WIDTH: usize = 24;
 const BAR_WIDTH: usize = 8;
 
 pub(crate) fn diff(view: &DiffView, style: Style) -> Screen {
+    if let Some(code) = &view.code {
+        return code_diff(view, code, style);
+    }
     let mut out = Vec::new();
     let unit = TimeUnit::of(view.a.wall_nanos.max(view.b.wall_nanos));
     out.push(format!(
@@ -55,6 +59,31 @@ pub(crate) fn diff(view: &DiffView, style: Style) -> Screen {
     }
     if view.a.recording != view.b.recording {
         out.push(style.faint("even two runs of the same command differ: record it twice to see by how much"));
+    }
+    out.into_iter().collect()
+}
+
+/// What changed in the samples of two recordings, if one of them has no critical path.
+fn code_diff(view: &DiffView, code: &CodeDiffView, style: Style) -> Screen {
+    let [before, after] = code.sampled_nanos;
+    let unit = TimeUnit::of(before.max(after));
+    let delta = after.saturating_sub(before);
+    let mut out = vec![format!(
+        "{}  {} {} → {} {} in samples  {}",
+        style.strong("longpole diff"),
+        style.handle(&fit(&view.a.recording, 24)),
+        unit.show(before),
+        style.handle(&fit(&view.b.recording, 24)),
+        unit.show(after),
+        style.strong(&format!("{}{}", signed(unit, delta), share(delta, before))),
+    )];
+    out.extend(view.notes.iter().map(|note| style.warning(&format!("note: {note}"))));
+    out.push(String::new());
+    if code.functions.is_empty() {
+        out.push("No function differs.".to_owned());
+    } else {
+        out.extend(profile::changes(&code.functions, "nanoseconds", code.truncated, style));
+        out.push(style.faint(profile::SHARE_CHANGE_IN_WORDS));
     }
     out.into_iter().collect()
 }

@@ -143,11 +143,19 @@ pub(crate) fn diff(view: &ProfileDiffView, style: Style) -> Screen {
         out.line(style.faint(&format!("{}  {}", pad(what, 6), times(&side.from_unix_nano, &side.to_unix_nano))));
     }
     out.line("");
-    let rows = view.functions.iter().map(|it| (changed_cells(it, &view.unit), it.function.as_str())).collect();
-    let heads = ["Δ share", "Δ self", "before", "after"];
-    function_table(heads, rows, view.truncated, style).into_iter().for_each(|line| out.line(line));
-    out.line(style.faint("Δ share: change of self time as a percentage of the total. More load alone does not change it"));
+    changes(&view.functions, &view.unit, view.truncated, style).into_iter().for_each(|line| out.line(line));
+    out.line(style.faint(SHARE_CHANGE_IN_WORDS));
     out
+}
+
+/// What a change of the share says.
+pub(super) const SHARE_CHANGE_IN_WORDS: &str =
+    "Δ share: change of self time as a percentage of the total. More load alone does not change it";
+
+/// What changed, function by function.
+pub(super) fn changes(functions: &[FunctionChangeView], unit: &str, truncated: usize, style: Style) -> Vec<String> {
+    let rows = functions.iter().map(|it| (changed_cells(it, unit), it.function.as_str())).collect();
+    function_table(["Δ share", "Δ self", "before", "after"], rows, truncated, style)
 }
 
 fn changed_cells(function: &FunctionChangeView, unit: &str) -> [String; 4] {

@@ -1,7 +1,7 @@
 //! Story: somebody has a profile that another tool took, and wants to know what to fix first.
 //! Guarantees: a file of `perf record` has the same top functions as in `perf report`, however its stacks were taken; a profile of Go has
 //! the figures of `go tool pprof`; folded stacks are read; a profile of OTLP has its moments and the spans that it links; the answer says what a profile lacks; a file that is cut off shows what stands
-//! before; what is no profile of time is refused by name; an invalid line is reported by its number.
+//! before; two profiles are compared function by function; what is no profile of time is refused by name; an invalid line is reported by its number.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -188,6 +188,31 @@ fn folded_stacks_are_imported_and_gaps_reported() {
         let done = longpole(&store).args(&command).arg(&file).output().unwrap();
         assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
     }
+}
+
+#[test]
+fn two_profiles_are_compared_function_by_function() {
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    let file = |name: &str, stacks: &str| {
+        let path = sandbox.path(name);
+        std::fs::write(&path, stacks).unwrap();
+        path
+    };
+    let before = file("before.folded", "main;handle;parse 60\nmain;handle;render 20\nmain 20\n");
+    let after = file("after.folded", "main;handle;parse 20\nmain;handle;render 20\nmain 20\n");
+    let diff = json(longpole(&store).arg("diff").args([&before, &after]).args(["--format", "json"]));
+    let code = &diff["code"];
+    let parse = &code["functions"][0];
+    assert_eq!(
+        (parse["function"].as_str(), parse["own"][0].as_i64(), parse["own"][1].as_i64()),
+        (Some("parse"), Some(60_000_000), Some(20_000_000))
+    );
+    assert_eq!((code["sampled_nanos"][0].as_i64(), code["sampled_nanos"][1].as_i64()), (Some(100_000_000), Some(60_000_000)));
+    assert_eq!(diff["notes"].as_array().unwrap().len(), 0, "{diff}");
+    let text = longpole(&store).arg("diff").args([&before, &after]).output().unwrap();
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.contains("-40.0ms") && text.contains("parse") && !text.contains("critical path"), "{text}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useEffect } from 'react';
-import type { Diff, OperationDiff, Recording } from '../../api/types.gen';
+import type { CodeDiff, Diff, OperationDiff, Recording } from '../../api/types.gen';
 import {
   changeInWords,
   differenceInWords,
@@ -10,6 +10,7 @@ import {
   nameOfOperation,
   placeAmongRuns,
   runsOfCommand,
+  sampledInWords,
   signedDuration,
   stateInWords,
 } from '../../logic/compare';
@@ -21,6 +22,7 @@ import { Name } from '../parts/name';
 import { Command, Failure, Notice, Skeleton } from '../parts/notice';
 import parts from '../parts/parts.module.css';
 import { Topbar } from '../parts/topbar';
+import { ChangesTable } from '../profiles/tables';
 import css from './compare.module.css';
 
 const route = getRouteApi('/compare');
@@ -109,6 +111,46 @@ function Operations({ diff }: { readonly diff: Diff }) {
   );
 }
 
+/** What changed in the samples of two recordings, if one of them is a profile. */
+function CodeComparison({ diff, code }: { readonly diff: Diff; readonly code: CodeDiff }) {
+  const { a, b, notes } = diff;
+  const [before, after] = code.sampledNanos;
+  const delta = after - before;
+  return (
+    <>
+      <div className={css.head}>
+        <h1>
+          <Link to="/r/$rec" params={{ rec: b.recording }}>
+            {b.recording}
+          </Link>{' '}
+          has <strong>{formatDuration(after)}</strong> in samples:{' '}
+          <em className={delta > 0 ? css.isLonger : css.isShorter}>{sampledInWords(delta)}</em>{' '}
+          <Link to="/r/$rec" params={{ rec: a.recording }}>
+            {a.recording}
+          </Link>
+          {delta !== 0 && before > 0 && ` (${changeInWords(delta, before)})`}
+        </h1>
+        {notes.map((note) => (
+          <Notice key={note} title={note} />
+        ))}
+      </div>
+      {code.functions.length === 0 ? (
+        <p className={css.same}>No function differs.</p>
+      ) : (
+        <ChangesTable
+          diff={{ functions: code.functions, truncated: code.truncated, unit: 'nanoseconds' }}
+          names={[a.recording, b.recording]}
+          selected={null}
+          select={null}
+          matches={() => true}
+        />
+      )}
+      <p className={`${parts.muted} ${css.below}`}>The same comparison in the terminal:</p>
+      <Command text={`longpole diff ${a.recording} ${b.recording}`} />
+    </>
+  );
+}
+
 /** Another recording to compare with. */
 function Choice({ recordings, a, b }: { readonly recordings: readonly Recording[]; readonly a: string; readonly b: string }) {
   const navigate = useNavigate();
@@ -166,7 +208,8 @@ function Runs({ runs, a, b }: { readonly runs: readonly Recording[]; readonly a:
 }
 
 function Comparison({ diff, recordings }: { readonly diff: Diff; readonly recordings: readonly Recording[] }) {
-  const { a, b, deltaNanos } = diff;
+  const { a, b, deltaNanos, code } = diff;
+  if (code !== null) return <CodeComparison diff={diff} code={code} />;
   const runs = runsOfCommand(recordings, b.recording);
   return (
     <>

@@ -15,7 +15,8 @@ const ROWS_FIRST = 30;
 /** What both tables need to select a function, and to show only what was searched for. */
 interface Selecting {
   readonly selected: string | null;
-  readonly select: (name: string | null) => void;
+  /** `null` where nothing can be selected. */
+  readonly select: ((name: string | null) => void) | null;
   readonly matches: (name: string) => boolean;
 }
 
@@ -26,6 +27,14 @@ function NameCell({
   children,
 }: { readonly name: string; readonly children?: ReactNode } & Omit<Selecting, 'matches'>) {
   const isSelected = name === selected;
+  if (select === null) {
+    return (
+      <td title={name}>
+        <Breakable text={name} />
+        {children}
+      </td>
+    );
+  }
   return (
     <td>
       <button
@@ -174,7 +183,10 @@ export function ChangesTable({
   diff,
   names,
   ...selecting
-}: { readonly diff: ProfileDiff; readonly names: readonly [string, string] } & Selecting) {
+}: {
+  readonly diff: Pick<ProfileDiff, 'functions' | 'truncated' | 'unit'>;
+  readonly names: readonly [string, string];
+} & Selecting) {
   const { selected, select, matches } = selecting;
   const largest = Math.max(0, ...diff.functions.map((change) => Math.abs(pointsOf(change))));
   return (
