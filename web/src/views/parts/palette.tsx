@@ -18,13 +18,15 @@ function useSequences(): void {
     let begun = Number.NEGATIVE_INFINITY;
     const onKey = (event: globalThis.KeyboardEvent): void => {
       if (isTyping(event) || event.key === 'Shift') return;
+      // Caps Lock changes no command.
+      const key = event.shiftKey ? event.key : event.key.toLowerCase();
       const isSecond = event.timeStamp - begun < SEQUENCE_MILLIS;
-      begun = !isSecond && event.key === 'g' ? event.timeStamp : Number.NEGATIVE_INFINITY;
-      if (!isSecond && event.key !== 'g') return;
+      begun = !isSecond && key === 'g' ? event.timeStamp : Number.NEGATIVE_INFINITY;
+      if (!isSecond && key !== 'g') return;
       // Keys of their own do nothing in a sequence.
       event.preventDefault();
       if (!isSecond) return;
-      for (const source of commandSources.get()) source.ofKeys(`g ${event.key}`)?.run();
+      for (const source of commandSources.get()) source.ofKeys(`g ${key}`)?.run();
     };
     window.addEventListener('keydown', onKey, { capture: true });
     return () => window.removeEventListener('keydown', onKey, { capture: true });
