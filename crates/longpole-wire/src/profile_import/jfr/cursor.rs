@@ -13,6 +13,14 @@ pub(super) type Fault = &'static str;
 
 pub(super) const CUT: Fault = "the bytes end inside a value";
 
+/// Characters of the longest number of 64 bits, with its sign.
+const NUMBER_BYTES_MAX: usize = 20;
+
+/// The number that a text writes. A longer text is not read: classes and settings may each refer to the same one of a million zeros.
+pub(super) fn number(text: &str) -> Option<i64> {
+    if text.len() > NUMBER_BYTES_MAX { None } else { text.parse().ok() }
+}
+
 /// A text, or the number of a constant that has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum JfrText<'a> {
@@ -102,6 +110,12 @@ mod tests {
         let read = |bytes: &[u8]| Cursor::new(bytes).integer();
         assert_eq!((read(&[0xac, 2]), read(&[0]), read(&[0xff; 9])), (Ok(300), Ok(0), Ok(-1)));
         assert_eq!((read(&[0x80]), read(&[0xff; 8])), (Err(CUT), Err(CUT)));
+    }
+
+    #[test]
+    fn numbers_in_texts_are_short() {
+        assert_eq!((number("-9223372036854775808"), number("101")), (Some(i64::MIN), Some(101)));
+        assert_eq!((number(""), number("7 ms"), number(&"0".repeat(21))), (None, None, None));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use super::super::parts;
 use super::super::{Profile, ValueType};
 use super::Header;
 use super::constants::{Constants, JfrFrame};
-use super::cursor::{Cursor, Fault};
+use super::cursor::{Cursor, Fault, number};
 use super::labels::Snapshot;
 use super::metadata::{Classes, Leaf};
 use crate::limits::NAME_BYTES_MAX;
@@ -149,19 +149,19 @@ impl<'s> Sums<'s> {
         }
         let (mut id, mut name, mut value) = (0, None, None);
         classes.values(class, &mut at, &mut |field, leaf| match (field, leaf) {
-            ("id", Some(Leaf::Integer(number))) => id = number,
+            ("id", Some(Leaf::Integer(class))) => id = class,
             ("name", Some(Leaf::Text(text))) => name = Some(text),
             ("value", Some(Leaf::Text(text))) => value = Some(text),
             _ => {}
         })?;
         let (name, value) = (constants.text(name.as_ref()), constants.text(value.as_ref()));
-        let nanos = value.parse::<i64>().ok().filter(|nanos| *nanos > 0);
+        let nanos = number(value).filter(|nanos| *nanos > 0);
         match name {
             "event" => self.has_wall = value == "wall",
             "interval" => self.interval_nanos = nanos.unwrap_or(self.interval_nanos),
             "wall" => self.wall_interval_nanos = nanos.unwrap_or(self.wall_interval_nanos),
             "period" if self.counted.get(&id) == Some(&Counted::Execution) => {
-                let millis = value.strip_suffix(" ms").and_then(|millis| millis.parse::<i64>().ok()).filter(|millis| *millis > 0);
+                let millis = value.strip_suffix(" ms").and_then(number).filter(|millis| *millis > 0);
                 self.interval_nanos = millis.map_or(self.interval_nanos, |millis| millis.saturating_mul(1_000_000));
             }
             _ => {}

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use longpole_model::Text;
 
-use super::cursor::{Cursor, Fault, JfrText};
+use super::cursor::{Cursor, Fault, JfrText, number};
 use crate::limits::{JFR_CLASS_FIELDS_MAX, JFR_NESTING_MAX};
 
 /// What the bytes of a field are.
@@ -205,9 +205,9 @@ impl Attributes {
             let key = text(texts, at.integer()?)?;
             let value = text(texts, at.integer()?)?;
             match key.as_str() {
-                "id" => attributes.id = value.parse().ok(),
+                "id" => attributes.id = number(&value),
                 "name" => attributes.name = value,
-                "class" => attributes.class = value.parse().unwrap_or(0),
+                "class" => attributes.class = number(&value).unwrap_or(0),
                 "constantPool" => attributes.is_constant = value.as_str() == "true",
                 "dimension" => attributes.is_list = value.as_str() != "0",
                 _ => {}
