@@ -20,7 +20,7 @@ use super::super::{Profile, ValueType};
 use super::Header;
 use super::constants::{Constants, JfrFrame};
 use super::cursor::{Cursor, Fault, number};
-use super::labels::Snapshot;
+use super::labels::{ContextLabels, Snapshot};
 use super::metadata::{Classes, Leaf};
 use crate::limits::NAME_BYTES_MAX;
 
@@ -64,6 +64,14 @@ struct Key {
     context: i64,
 }
 
+/// What a context says, with the number of the set of its labels.
+#[derive(Clone, Copy)]
+struct ContextNumbers<'s> {
+    span: Option<SpanId>,
+    span_name: Option<&'s [u8]>,
+    set: u32,
+}
+
 /// Sums of a recording.
 pub(super) struct Sums<'s> {
     snapshot: Snapshot<'s>,
@@ -75,8 +83,7 @@ pub(super) struct Sums<'s> {
     of_frame: HashMap<JfrFrame, LocationId>,
     of_stack: HashMap<i64, u32>,
     counted: HashMap<i64, Counted>,
-    /// Label sets by context.
-    of_context: HashMap<i64, u32>,
+    of_context: HashMap<i64, ContextNumbers<'s>>,
     setting: Option<i64>,
     has_wall: bool,
     interval_nanos: i64,
@@ -220,21 +227,13 @@ impl<'s> Sums<'s> {
         let at = match self.known.get(&key) {
             Some(at) => *at,
             None => {
-                let labels = self.snapshot.context(said.context);
-                let span = said.span.and_then(|span| SpanId::from_slice(&span.to_be_bytes())).or(labels.span);
-                let name = self.snapshot.text(said.span_name).or(labels.span_name).map(|name| parts::cut(name, NAME_BYTES_MAX));
+                let context = self.context(said.context);
+                let span = said.span.and_then(|span| SpanId::from_slice(&span.to_be_bytes())).or(context.span);
+                let name = self.snapshot.text(said.span_name).or(context.span_name).map(|name| parts::cut(name, NAME_BYTES_MAX));
                 self.stacks.count_name(name.as_ref().map_or(0, String::len))?;
-                let set = match self.of_context.get(&said.context) {
-                    Some(known) => *known,
-                    None => {
-                        let set = self.stacks.label_set(labels.others);
-                        self.of_context.insert(said.context, set);
-                        set
-                    }
-                };
                 let at = self.stacks.push(stack, vec![0; place + types.len()])?;
                 let sample = &mut self.stacks.profile.samples[at];
-                (sample.tid, sample.labels) = (tid, set);
+                (sample.tid, sample.labels) = (tid, context.set);
                 sample.span = SpanLabel { trace_id: None, span_ids: span.into_iter().collect(), name };
                 self.known.insert(key, at);
                 at
@@ -244,6 +243,17 @@ impl<'s> Sums<'s> {
             *sum = sum.saturating_add(value);
         }
         Ok(())
+    }
+
+    /// What a context says: its labels are walked once, and not for each of its samples.
+    fn context(&mut self, number: i64) -> ContextNumbers<'s> {
+        if let Some(known) = self.of_context.get(&number) {
+            return *known;
+        }
+        let ContextLabels { span, span_name, others } = self.snapshot.context(number);
+        let context = ContextNumbers { span, span_name, set: self.stacks.label_set(others) };
+        self.of_context.insert(number, context);
+        context
     }
 
     /// The place of the first of these types.

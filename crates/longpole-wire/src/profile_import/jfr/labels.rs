@@ -88,13 +88,18 @@ impl<'a> Snapshot<'a> {
         for (name, value) in self.contexts.get(&number.cast_unsigned()).into_iter().flatten() {
             let (Some(name), Some(value)) = (self.texts.get(name), self.texts.get(value)) else { continue };
             match *name {
-                b"span_id" | b"profile_id" => labels.span = std::str::from_utf8(value).ok().and_then(|id| id.parse().ok()),
+                b"span_id" | b"profile_id" => labels.span = span_id(value),
                 b"span_name" => labels.span_name = Some(*value).filter(|name| !name.is_empty()),
                 _ => labels.others.push((*name, *value)),
             }
         }
         labels
     }
+}
+
+/// The span of an id in hex. A longer text is not walked: millions of labels may have it.
+fn span_id(digits: &[u8]) -> Option<SpanId> {
+    if digits.len() == 2 * SpanId::BYTES { std::str::from_utf8(digits).ok()?.parse().ok() } else { None }
 }
 
 #[cfg(test)]
@@ -111,6 +116,9 @@ mod tests {
         let expected =
             ContextLabels { span: "00000000000000ab".parse().ok(), span_name: Some(b"GET"), others: vec![(b"endpoint", b"/cart")] };
         assert_eq!((read.context(3), read.context(4)), (expected, ContextLabels::default()));
+        let of_other_lengths = snapshot(&[(3, &[("span_id", "ab")]), (4, &[("span_id", "00000000000000abcd")])]);
+        let read = Snapshot::read(&of_other_lengths).unwrap();
+        assert_eq!((read.context(3).span, read.context(4).span), (None, None));
         assert!(Snapshot::read(&bytes[..bytes.len() - 1]).is_err());
         assert!(Snapshot::read(&[0x0a, 0].repeat(100_000)).is_err());
     }
