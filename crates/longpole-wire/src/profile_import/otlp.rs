@@ -272,8 +272,9 @@ impl Out {
             };
             (profile.start, profile.duration_nanos) = (Some(first), last.nanos_since(first).unsigned_abs());
         }
-        // Sets of one profile share its labels, and those of another have others.
-        tables.known_sets.clear();
+        // Sets of one profile share its labels, and those of another have others. To clear a map takes as long as it has room: a large profile
+        // would slow down all small ones behind it.
+        tables.known_sets = HashMap::new();
         let of = Owner { place, said, labels: &labels };
         each(at, |reader, it| match it.number {
             2 => self.sample(message(reader, it, "Sample")?, &of, tables),
