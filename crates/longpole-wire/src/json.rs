@@ -29,7 +29,7 @@ pub struct UnreadMembers {
     pub left_out: bool,
 }
 
-/// [`parse`] of a request of OTLP, which holds no more values than its bytes allow, and what of the text nobody reads.
+/// [`parse`] of a text that holds no more values than its bytes allow: a request, above all. And what of the text nobody reads.
 pub(crate) fn parse_request<'de, T: Json<'de>>(bytes: &'de [u8], limits: &Limits) -> Result<(T, UnreadMembers), DecodeError> {
     read_all(bytes, limits, JSON_VALUES_MIN + bytes.len() as u64 / JSON_BYTES_A_VALUE)
 }

@@ -14,14 +14,14 @@ use longpole_model::LocationId;
 
 use super::named_stacks::NamedStacks;
 use super::{Profile, ValueType};
-use crate::error::{DecodeError, FileError};
+use crate::error::FileError;
 use crate::json::{self, Element, List, message};
 use crate::limits::Limits;
 
 message!(File<'a>, Container, { shared: Shared<'a> = "shared", profiles: List<Track<'a>> = "profiles" });
 message!(Shared<'a>, Container, { frames: List<FrameMessage<'a>> = "frames" });
-message!(FrameMessage<'a>, Owner, { name: Cow<'a, str> = "name", file: Cow<'a, str> = "file", line: Option<u32> = "line" });
-message!(Track<'a>, Owner, {
+message!(FrameMessage<'a>, Value, { name: Cow<'a, str> = "name", file: Cow<'a, str> = "file", line: Option<u32> = "line" });
+message!(Track<'a>, Value, {
     kind: Cow<'a, str> = "type",
     unit: Cow<'a, str> = "unit",
     end: f64 = "endValue",
@@ -29,7 +29,7 @@ message!(Track<'a>, Owner, {
     weights: List<f64> = "weights",
     events: List<Event<'a>> = "events",
 });
-message!(Event<'a>, Owner, { kind: Cow<'a, str> = "type", frame: u32 = "frame", at: f64 = "at" });
+message!(Event<'a>, Value, { kind: Cow<'a, str> = "type", frame: u32 = "frame", at: f64 = "at" });
 
 impl Element for Track<'_> {}
 impl Element for FrameMessage<'_> {}
@@ -44,8 +44,9 @@ impl Element for f64 {}
 ///
 /// It is no JSON, refers to a frame that it does not have, closes a frame that is not open, or takes too much.
 pub(crate) fn decode(bytes: &[u8], memory_bytes_max: u64) -> Result<Profile, FileError> {
-    let read = json::parse::<File<'_>>(bytes, &Limits::default());
-    let file = read.map_err(|error: DecodeError| FileError::Document { error, offset: 0 })?;
+    // As many frames, profiles and events as its bytes allow: a profile takes 150 bytes, also one that is written as `{},`.
+    let limits = Limits { values_max: u32::MAX, ..Limits::default() };
+    let (file, _) = json::parse_request::<File<'_>>(bytes, &limits).map_err(|error| FileError::Document { error, offset: 0 })?;
     let broken = |problem| FileError::Broken { problem, format: "speedscope", offset: 0 };
     let mut stacks = NamedStacks::new(Profile::default(), bytes.len(), memory_bytes_max);
     let frames = file.shared.frames.kept.iter();

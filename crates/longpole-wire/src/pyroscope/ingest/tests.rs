@@ -197,6 +197,10 @@ fn a_broken_speedscope_file_says_what() {
     }
     assert_eq!(read(b"{}", IngestFormat::Speedscope).unwrap_err(), "a file without profiles, at byte 0 of the speedscope file");
     assert!(read(b"[", IngestFormat::Speedscope).unwrap_err().contains("at line 1 column"));
+    for list in ["\"profiles\":[", "\"shared\":{\"frames\":["] {
+        let many = format!("{{{list}{}", "{},".repeat(200_000));
+        assert!(read(many.as_bytes(), IngestFormat::Speedscope).unwrap_err().contains("nearly all of them say nothing"));
+    }
 }
 
 #[test]
