@@ -27,7 +27,7 @@ pub(super) struct NamedStacks {
     name_bytes: u64,
 }
 
-const NO_MEMORY: &str = "all before it takes more memory than there is for it";
+pub(super) const NO_MEMORY: &str = "all before it takes more memory than there is for it";
 
 impl NamedStacks {
     /// A profile that is read from this number of bytes.

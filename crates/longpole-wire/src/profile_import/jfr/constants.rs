@@ -8,9 +8,11 @@
 //!
 //! A constant may refer to one that comes later, and so all of a chunk are read before its events.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::super::parts;
+use super::super::named_stacks::NO_MEMORY;
+use super::super::parts::{self, Budget};
 use super::cursor::{Cursor, Fault, JfrText};
 use super::metadata::{Classes, Leaf};
 use crate::limits::{NAME_BYTES_MAX, STACK_FRAMES_MAX};
@@ -28,9 +30,13 @@ pub(super) struct JfrMethod {
     pub(super) name: i64,
 }
 
+/// Memory of a constant without its frames or its text: a map that grows is there twice for a moment.
+const CONSTANT_BYTES: usize = 96;
+
 /// Constants by number.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Constants<'a> {
+    budget: Budget,
     /// Leaf first.
     pub(super) stacks: HashMap<i64, Vec<JfrFrame>>,
     pub(super) methods: HashMap<i64, JfrMethod>,
@@ -43,6 +49,19 @@ pub(super) struct Constants<'a> {
 }
 
 impl<'a> Constants<'a> {
+    /// Constants of a chunk, which may take no more than these bytes of memory.
+    pub(super) fn new(memory_bytes_max: u64) -> Self {
+        Constants {
+            budget: Budget::new(memory_bytes_max),
+            stacks: HashMap::new(),
+            methods: HashMap::new(),
+            classes: HashMap::new(),
+            symbols: HashMap::new(),
+            texts: HashMap::new(),
+            threads: HashMap::new(),
+        }
+    }
+
     /// Reads a checkpoint behind its size and type.
     pub(super) fn read(&mut self, classes: &mut Classes, mut at: Cursor<'a>) -> Result<(), Fault> {
         // Time, duration, distance.
@@ -74,6 +93,7 @@ impl<'a> Constants<'a> {
                     ("lineNumber", Some(Leaf::Integer(line))) if !is_cut => _ = frames.last_mut().map(|frame| frame.line = line),
                     _ => {}
                 })?;
+                self.take_memory(size_of_val(&frames[..]))?;
                 self.stacks.insert(number, frames);
             }
             "jdk.types.Method" => {
@@ -83,6 +103,7 @@ impl<'a> Constants<'a> {
                     ("name", Some(Leaf::Constant(name))) => method.name = name,
                     _ => {}
                 })?;
+                self.take_memory(0)?;
                 self.methods.insert(number, method);
             }
             "java.lang.Class" => {
@@ -92,6 +113,7 @@ impl<'a> Constants<'a> {
                         symbol = name;
                     }
                 })?;
+                self.take_memory(0)?;
                 self.classes.insert(number, symbol);
             }
             "java.lang.Thread" => {
@@ -101,6 +123,7 @@ impl<'a> Constants<'a> {
                         thread = u32::try_from(id).unwrap_or(0);
                     }
                 })?;
+                self.take_memory(0)?;
                 self.threads.insert(number, thread);
             }
             "jdk.types.Symbol" | "java.lang.String" => {
@@ -110,12 +133,22 @@ impl<'a> Constants<'a> {
                         text = Some(words);
                     }
                 })?;
+                // Most texts stay in the file, and only those in other encodings than UTF-8 are copied.
+                self.take_memory(match &text {
+                    Some(JfrText::Here(Cow::Owned(text))) => text.len(),
+                    _ => 0,
+                })?;
                 let into = if name == "java.lang.String" { &mut self.texts } else { &mut self.symbols };
                 into.extend(text.map(|text| (number, text)));
             }
             _ => classes.values(class, at, &mut |_, _| ())?,
         }
         Ok(())
+    }
+
+    /// Counts a constant with this number of bytes of its own.
+    fn take_memory(&mut self, bytes: usize) -> Result<(), Fault> {
+        if self.budget.has(CONSTANT_BYTES + bytes) { Ok(()) } else { Err(NO_MEMORY) }
     }
 
     /// A text; empty if its constant is missing. A constant that is the number of another one is followed once.

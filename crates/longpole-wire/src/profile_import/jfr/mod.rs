@@ -49,7 +49,7 @@ pub(crate) fn decode(bytes: &[u8], labels: &[u8], memory_bytes_max: u64) -> Resu
         let broken = |problem| FileError::Broken { problem, format: "JFR", offset: (bytes.len() - rest.len()) as u64 };
         let header = Header::read(rest).map_err(broken)?;
         let (chunk, behind) = rest.split_at_checked(header.bytes).ok_or_else(|| broken("a chunk that is cut off"))?;
-        self::chunk(chunk, &header, &mut sums).map_err(broken)?;
+        self::chunk(chunk, &header, memory_bytes_max, &mut sums).map_err(broken)?;
         rest = behind;
     }
     sums.finish().map_err(|problem| FileError::Broken { problem, format: "JFR", offset: 0 })
@@ -98,14 +98,14 @@ impl Header {
     }
 }
 
-fn chunk(chunk: &[u8], header: &Header, sums: &mut Sums<'_>) -> Result<(), Fault> {
+fn chunk(chunk: &[u8], header: &Header, memory_bytes_max: u64, sums: &mut Sums<'_>) -> Result<(), Fault> {
     let metadata = chunk.get(header.metadata..).filter(|_| header.metadata >= HEADER_BYTES).ok_or("metadata outside of its chunk")?;
     let (class, metadata, _) = event(Cursor::new(metadata))?;
     if class != METADATA {
         return Err("metadata that are none");
     }
     let mut classes = Classes::read(metadata, chunk.len())?;
-    let mut constants = Constants::default();
+    let mut constants = Constants::new(memory_bytes_max);
     let events = Cursor::new(&chunk[HEADER_BYTES..]);
     each_event(events, |class, at| if class == CHECKPOINT { constants.read(&mut classes, at) } else { Ok(()) })?;
     sums.begin_chunk(header, &classes);

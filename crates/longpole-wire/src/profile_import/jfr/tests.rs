@@ -256,6 +256,20 @@ fn the_event_of_async_profiler_decides_what_its_samples_are() {
     assert_eq!(decode(&of_jdk, b"", u64::MAX).unwrap().samples[0].values, [20_000_000]);
 }
 
+/// Ten thousand stacks, and no event that refers to one.
+fn constants_of_nothing() -> Vec<u8> {
+    chunk(|out| {
+        put_event(out, 1, |out| {
+            [0, 0, 0, 0, 1, 26, 10_000].iter().for_each(|number| put(out, *number));
+            for number in 0..10_000 {
+                put(out, number);
+                // Not cut off, without frames.
+                out.extend([0, 0]);
+            }
+        });
+    })
+}
+
 #[test]
 fn a_broken_recording_says_where() {
     let said = |bytes: &[u8]| decode(bytes, b"", u64::MAX).unwrap_err().to_string();
@@ -276,6 +290,8 @@ fn a_broken_recording_says_where() {
     assert!(said(&growing).starts_with("a chunk that is still being written"));
     assert_eq!(said(b""), "a recording without samples of code, allocations or locks, at byte 0 of the JFR file");
     assert!(decode(&whole, b"", 1_000).unwrap_err().to_string().contains("memory"));
+    assert!(decode(&constants_of_nothing(), b"", 1 << 19).unwrap_err().to_string().contains("memory"));
+    assert_eq!(said(&constants_of_nothing()), "a recording without samples of code, allocations or locks, at byte 0 of the JFR file");
 }
 
 proptest! {
