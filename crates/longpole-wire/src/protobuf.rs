@@ -206,6 +206,38 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Gives each field of a message, with its reader for errors.
+pub(crate) fn each<'a>(
+    mut reader: Reader<'a>,
+    mut take: impl FnMut(&Reader<'a>, Field<'a>) -> Result<(), DecodeError>,
+) -> Result<(), DecodeError> {
+    while let Some(field) = reader.next()? {
+        take(&reader, field)?;
+    }
+    Ok(())
+}
+
+/// A field that is a message of this name.
+pub(crate) fn message<'a>(reader: &Reader<'a>, field: Field<'a>, name: &'static str) -> Result<Reader<'a>, DecodeError> {
+    if let Value::Bytes(inner) = field.value { Ok(inner.named(name)) } else { Err(unexpected(reader, field)) }
+}
+
+/// A field that is a text or bytes.
+pub(crate) fn bytes<'a>(reader: &Reader<'a>, field: Field<'a>) -> Result<&'a [u8], DecodeError> {
+    if let Value::Bytes(inner) = field.value { Ok(inner.bytes()) } else { Err(unexpected(reader, field)) }
+}
+
+/// A field that is an integer.
+pub(crate) fn number(reader: &Reader<'_>, field: Field<'_>) -> Result<u64, DecodeError> {
+    if let Value::Varint(number) = field.value { Ok(number) } else { Err(unexpected(reader, field)) }
+}
+
+/// The error of a field of this message whose contents are of another wire type than it has.
+#[cold]
+pub(crate) fn unexpected(reader: &Reader<'_>, field: Field<'_>) -> DecodeError {
+    reader.error_at(field.offset, Problem::UnexpectedWireType { field: field.number })
+}
+
 const WIRE_VARINT: u8 = 0;
 const WIRE_FIXED64: u8 = 1;
 const WIRE_BYTES: u8 = 2;

@@ -18,7 +18,7 @@ use crate::convert::{Losses, span_id_of_bytes, trace_id_of_bytes};
 use crate::error::{DecodeError, Problem};
 use crate::limits::Limits;
 use crate::number::{int32, row, uint32};
-use crate::protobuf::{Field, MessageCount, Reader, Value};
+use crate::protobuf::{MessageCount, Reader, Value, unexpected};
 
 /// Gives the spans of a request of `jaeger.api_v2.CollectorService/PostSpans` to the sink.
 ///
@@ -219,11 +219,6 @@ impl SecondsAndNanos {
     fn nanos(self) -> i128 {
         i128::from(self.seconds) * 1_000_000_000 + i128::from(self.nanos)
     }
-}
-
-#[cold]
-fn unexpected(reader: &Reader<'_>, field: Field<'_>) -> DecodeError {
-    reader.error_at(field.offset, Problem::UnexpectedWireType { field: field.number })
 }
 
 /// The type of this number; thrift counts otherwise. A number without a type is a text.

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use crate::error::{DecodeError, Problem};
 use crate::limits::Limits;
-use crate::protobuf::{Reader, Value};
+use crate::protobuf::{Reader, Value, unexpected};
 
 /// What a field holds.
 #[derive(Clone, Copy)]
@@ -247,7 +247,7 @@ impl Walk<'_> {
                 }
                 (Shape::Message(inner) | Shape::List(inner), Value::Bytes(fields)) => self.message(inner, fields, depth)?,
                 (Counted, Value::Bytes(_)) => self.survey.counted += 1,
-                _ => return Err(reader.error_at(field.offset, Problem::UnexpectedWireType { field: field.number })),
+                _ => return Err(unexpected(&reader, field)),
             }
         }
         Ok(())

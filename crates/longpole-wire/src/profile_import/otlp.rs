@@ -17,13 +17,11 @@ use longpole_model::time::Timestamp;
 use longpole_model::{Frame, LocationId, SpanId, SpanLabel, TraceId};
 
 use super::labels::{LabelSets, RawLabel};
-use super::parts::{
-    self, Budget, ENTRY_BYTES, Function, LocationParts, MappedAt, Mappings, each, frames, list, message, number, two_numbers,
-};
+use super::parts::{self, Budget, ENTRY_BYTES, Function, LocationParts, MappedAt, Mappings, frames, list, two_numbers};
 use super::{Numbers, Profile, ProfileSample, ValueType};
 use crate::error::{DecodeError, Problem};
 use crate::limits::{LABELS_MAX, PROFILE_TYPES_MAX};
-use crate::protobuf::{Field, Reader, Value};
+use crate::protobuf::{Field, Reader, Value, each, message, number, unexpected};
 
 /// Bytes of length before a message, where there are several.
 const LENGTH_BYTES: usize = 4;
@@ -728,7 +726,7 @@ fn function(at: Reader<'_>) -> Result<Function, DecodeError> {
 fn fixed(reader: &Reader<'_>, field: Field<'_>) -> Result<u64, DecodeError> {
     match field.value {
         Value::Fixed64(number) => Ok(number),
-        _ => Err(reader.error_at(field.offset, Problem::UnexpectedWireType { field: field.number })),
+        _ => Err(unexpected(reader, field)),
     }
 }
 

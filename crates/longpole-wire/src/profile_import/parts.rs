@@ -1,5 +1,5 @@
-//! What pprof and OpenTelemetry's profiles have in common: messages of numbers, and locations that are made of a mapping, an address and
-//! functions.
+//! What pprof and OpenTelemetry's profiles have in common: lists of numbers, and locations that are made of a mapping, an address and
+//! functions. And what every format has: names that are cut, and memory that is counted.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::limits::{
     PROFILE_VALUES_MAX, STACK_FRAMES_MAX, TYPE_NAME_BYTES_MAX,
 };
 use crate::number::row;
-use crate::protobuf::{Field, Reader, Value};
+use crate::protobuf::{Field, Reader, Value, each, number};
 
 /// Why a frame has no name.
 const NO_NAME: &str = "the profile has no name for it";
@@ -42,30 +42,6 @@ pub(super) struct MappedAt {
     pub(super) mapping: MappingId,
     pub(super) start: u64,
     pub(super) file_offset: u64,
-}
-
-pub(super) fn each<'a>(
-    mut reader: Reader<'a>,
-    mut take: impl FnMut(&Reader<'a>, Field<'a>) -> Result<(), DecodeError>,
-) -> Result<(), DecodeError> {
-    while let Some(field) = reader.next()? {
-        take(&reader, field)?;
-    }
-    Ok(())
-}
-
-pub(super) fn message<'a>(reader: &Reader<'a>, field: Field<'a>, name: &'static str) -> Result<Reader<'a>, DecodeError> {
-    match field.value {
-        Value::Bytes(inner) => Ok(inner.named(name)),
-        _ => Err(reader.error_at(field.offset, Problem::UnexpectedWireType { field: field.number })),
-    }
-}
-
-pub(super) fn number(reader: &Reader<'_>, field: Field<'_>) -> Result<u64, DecodeError> {
-    match field.value {
-        Value::Varint(number) => Ok(number),
-        _ => Err(reader.error_at(field.offset, Problem::UnexpectedWireType { field: field.number })),
-    }
 }
 
 /// The first two fields of a message, which are numbers.

@@ -15,13 +15,12 @@ use longpole_model::{Frame, LocationId, SpanId, SpanLabel, TraceId};
 
 use super::labels::LabelSets;
 use super::parts::{
-    self, Budget, ENTRY_BYTES, FUNCTION_BYTES, Function, LocationParts, MAPPING_BYTES, MappedAt, Mappings, each, frames, list, message,
-    number, two_numbers,
+    self, Budget, ENTRY_BYTES, FUNCTION_BYTES, Function, LocationParts, MAPPING_BYTES, MappedAt, Mappings, frames, list, two_numbers,
 };
 use super::{Numbers, Profile, ProfileSample, ValueType};
 use crate::error::{DecodeError, Problem};
 use crate::limits::{LABELS_MAX, PROFILE_TYPES_MAX, TYPE_NAME_BYTES_MAX};
-use crate::protobuf::{Field, Reader, Value};
+use crate::protobuf::{Field, Reader, Value, each, message, number};
 
 /// Numbers of the fields of a profile.
 mod field {

@@ -15,10 +15,10 @@ use serde::de::Unexpected;
 
 use super::Codec;
 use crate::base64;
-use crate::error::{DecodeError, Problem};
-use crate::json::{self, Element, Json, List, message};
+use crate::error::DecodeError;
+use crate::json::{self, Element, Json, List};
 use crate::limits::Limits;
-use crate::protobuf::{Field, MessageCount, Reader, Value};
+use crate::protobuf::{self, MessageCount, Reader, message};
 
 /// Profiles with the same labels.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -45,7 +45,7 @@ pub struct RawProfile<'a> {
 /// It is not well formed, or has more series, labels and profiles than its bytes allow.
 pub fn decode(bytes: &[u8], codec: Codec) -> Result<Vec<PushedSeries<'_>>, DecodeError> {
     match codec {
-        Codec::Protobuf => protobuf(bytes),
+        Codec::Protobuf => from_protobuf(bytes),
         Codec::Json => from_json(bytes),
     }
 }
@@ -58,13 +58,13 @@ pub fn response(codec: Codec) -> &'static str {
     }
 }
 
-fn protobuf(bytes: &[u8]) -> Result<Vec<PushedSeries<'_>>, DecodeError> {
+fn from_protobuf(bytes: &[u8]) -> Result<Vec<PushedSeries<'_>>, DecodeError> {
     let (mut all, mut count) = (Vec::new(), MessageCount::of(bytes.len()));
     let mut reader = Reader::new(bytes).named("PushRequest");
     while let Some(field) = reader.next()? {
         if field.number == 1 {
             count.add(&reader, field.offset)?;
-            all.push(series(inner(&reader, field, "RawProfileSeries")?, &mut count)?);
+            all.push(series(message(&reader, field, "RawProfileSeries")?, &mut count)?);
         }
     }
     Ok(all)
@@ -76,12 +76,12 @@ fn series<'a>(mut reader: Reader<'a>, count: &mut MessageCount) -> Result<Pushed
         match field.number {
             1 => {
                 count.add(&reader, field.offset)?;
-                let [name, value] = two(inner(&reader, field, "LabelPair")?)?;
+                let [name, value] = two(message(&reader, field, "LabelPair")?)?;
                 series.labels.push((text(name), text(value)));
             }
             2 => {
                 count.add(&reader, field.offset)?;
-                let [raw, id] = two(inner(&reader, field, "RawSample")?)?;
+                let [raw, id] = two(message(&reader, field, "RawSample")?)?;
                 series.profiles.push(RawProfile { id: text(id), bytes: Cow::Borrowed(raw) });
             }
             _ => {}
@@ -90,32 +90,25 @@ fn series<'a>(mut reader: Reader<'a>, count: &mut MessageCount) -> Result<Pushed
     Ok(series)
 }
 
-/// The first two fields, which are texts or bytes.
+/// The first two fields of a message, which are texts or bytes.
 fn two(mut reader: Reader<'_>) -> Result<[&[u8]; 2], DecodeError> {
     let mut two = [&[][..]; 2];
     while let Some(field) = reader.next()? {
         if let 1 | 2 = field.number {
-            two[field.number as usize - 1] = inner(&reader, field, "LabelPair")?.bytes();
+            two[field.number as usize - 1] = protobuf::bytes(&reader, field)?;
         }
     }
     Ok(two)
-}
-
-fn inner<'a>(reader: &Reader<'a>, field: Field<'a>, name: &'static str) -> Result<Reader<'a>, DecodeError> {
-    match field.value {
-        Value::Bytes(inner) => Ok(inner.named(name)),
-        _ => Err(reader.error_at(field.offset, Problem::UnexpectedWireType { field: field.number })),
-    }
 }
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-message!(PushMessage<'a>, Container, { series: List<SeriesMessage<'a>> = "series" });
-message!(SeriesMessage<'a>, Value, { labels: List<LabelMessage<'a>> = "labels", samples: List<SampleMessage<'a>> = "samples" });
-message!(LabelMessage<'a>, Value, { name: Cow<'a, str> = "name", value: Cow<'a, str> = "value" });
-message!(SampleMessage<'a>, Value, { raw_profile: Base64 = "rawProfile" | "raw_profile", id: Cow<'a, str> = "ID" | "id" });
+json::message!(PushMessage<'a>, Container, { series: List<SeriesMessage<'a>> = "series" });
+json::message!(SeriesMessage<'a>, Value, { labels: List<LabelMessage<'a>> = "labels", samples: List<SampleMessage<'a>> = "samples" });
+json::message!(LabelMessage<'a>, Value, { name: Cow<'a, str> = "name", value: Cow<'a, str> = "value" });
+json::message!(SampleMessage<'a>, Value, { raw_profile: Base64 = "rawProfile" | "raw_profile", id: Cow<'a, str> = "ID" | "id" });
 
 impl Element for SeriesMessage<'_> {}
 impl Element for LabelMessage<'_> {}

@@ -11,7 +11,7 @@ use crate::convert::{Losses, number_of_bytes, span_id_of_bytes, trace_id_of_byte
 use crate::error::{DecodeError, Problem};
 use crate::limits::Limits;
 use crate::number::uint32;
-use crate::protobuf::{MessageCount, Reader, Value};
+use crate::protobuf::{MessageCount, Reader, Value, unexpected};
 
 /// Reads a whole body.
 pub(super) fn read<'a>(bytes: &'a [u8], limits: &Limits, losses: &mut Losses) -> Result<Vec<Raw<'a>>, DecodeError> {
@@ -60,7 +60,7 @@ fn span<'a>(mut reader: Reader<'a>, limits: &Limits, messages: &mut MessageCount
             (11, Value::Bytes(inner)) => raw.tags.push(tag(inner, losses)?),
             (12, Value::Varint(truth)) => raw.debug = truth != 0,
             (13, Value::Varint(truth)) => raw.shared = truth != 0,
-            (1..=13, _) => return Err(reader.error_at(field.offset, Problem::UnexpectedWireType { field: field.number })),
+            (1..=13, _) => return Err(unexpected(&reader, field)),
             _ => continue,
         }
         if field.number == 10 || field.number == 11 {

@@ -14,8 +14,8 @@ use longpole_model::SpanId;
 use crate::error::DecodeError;
 use crate::limits::LABELS_MAX;
 use crate::profile_import::labels::RawLabel;
-use crate::profile_import::parts::{each, message, number, two_numbers};
-use crate::protobuf::{MessageCount, Reader};
+use crate::profile_import::parts::two_numbers;
+use crate::protobuf::{self, MessageCount, Reader, each, message, number};
 
 /// Labels by context. Numbers that stand for nothing name no label.
 #[derive(Debug, Default)]
@@ -63,7 +63,7 @@ impl<'a> Snapshot<'a> {
                     each(message(reader, it, "strings")?, |reader, it| {
                         match it.number {
                             1 => key = number(reader, it)?,
-                            2 => text = message(reader, it, "strings")?.bytes(),
+                            2 => text = protobuf::bytes(reader, it)?,
                             _ => {}
                         }
                         Ok(())

@@ -7,9 +7,9 @@
 //! Fields are written in the order of their numbers, and those with the default value are left out, as from any writer of proto3. pprof
 //! without unknown fields comes back as it was.
 
-use crate::error::{DecodeError, Problem};
+use crate::error::DecodeError;
 use crate::json_writer::{push_display, write_text};
-use crate::protobuf::{Field, Reader, Value};
+use crate::protobuf::{Field, Reader, Value, unexpected};
 
 /// What a field holds.
 #[derive(Clone, Copy)]
@@ -146,7 +146,6 @@ fn write(out: &mut String, message: Reader<'_>, shape: &'static MessageFields) -
 }
 
 fn write_value(out: &mut String, kind: PprofKind, reader: &Reader<'_>, field: Field<'_>) -> Result<(), DecodeError> {
-    let wrong = || reader.error_at(field.offset, Problem::UnexpectedWireType { field: field.number });
     let number = |out: &mut String, number: u64, has_sign: bool| match has_sign {
         true => push_display(out, format_args!("\"{}\"", number.cast_signed())),
         false => push_display(out, format_args!("\"{number}\"")),
@@ -184,7 +183,7 @@ fn write_value(out: &mut String, kind: PprofKind, reader: &Reader<'_>, field: Fi
             comma(out);
             write(out, inner, shape)?;
         }
-        _ => return Err(wrong()),
+        _ => return Err(unexpected(reader, field)),
     }
     Ok(())
 }

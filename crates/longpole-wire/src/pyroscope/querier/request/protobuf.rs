@@ -1,9 +1,9 @@
 //! Queries in protobuf: one reader for all methods, which each give their fields other numbers.
 
 use super::{AVERAGE, OF_SPANS, ProfileQuery, QuerierMethod, exemplars, format};
-use crate::error::{DecodeError, Problem};
+use crate::error::DecodeError;
 use crate::number::int32;
-use crate::protobuf::{Field, MessageCount, Reader, Value};
+use crate::protobuf::{Field, MessageCount, Reader, Value, bytes, message, number, unexpected};
 
 /// A field of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,8 +104,8 @@ pub(super) fn read_diff(bytes: &[u8]) -> Result<[ProfileQuery; 2], DecodeError> 
     let mut reader = Reader::new(bytes).named("DiffRequest");
     while let Some(field) = reader.next()? {
         if let 1 | 2 = field.number {
-            let side = query(QuerierMethod::SelectMergeStacktraces, inner(&reader, field)?, &mut count)?;
-            sides[field.number as usize - 1] = side;
+            let method = QuerierMethod::SelectMergeStacktraces;
+            sides[field.number as usize - 1] = query(method, message(&reader, field, method.as_str())?, &mut count)?;
         }
     }
     Ok(sides)
@@ -137,7 +137,7 @@ fn query(method: QuerierMethod, reader: Reader<'_>, count: &mut MessageCount) ->
             QueryField::MaxNodes => query.max_nodes = Some(integer(&reader, field)?),
             QueryField::Limit => query.limit = Some(integer(&reader, field)?),
             QueryField::Step => {
-                let Value::Fixed64(bits) = field.value else { return Err(wrong(&reader, field)) };
+                let Value::Fixed64(bits) = field.value else { return Err(unexpected(&reader, field)) };
                 query.step_secs = f64::from_bits(bits);
             }
             QueryField::Format => query.format = format(choice(&reader, field)?),
@@ -145,18 +145,18 @@ fn query(method: QuerierMethod, reader: Reader<'_>, count: &mut MessageCount) ->
             QueryField::Exemplars => query.exemplars = exemplars(choice(&reader, field)?),
             QueryField::HeatmapOf => query.is_of_spans = choice(&reader, field)? == OF_SPANS,
             QueryField::StackTraceSelector => {
-                let mut selector = inner(&reader, field)?.named("StackTraceSelector");
+                let mut selector = message(&reader, field, "StackTraceSelector")?;
                 query.call_site.clear();
                 while let Some(field) = selector.next()? {
                     if field.number == 1 {
                         count.add(&selector, field.offset)?;
-                        query.call_site.push(location(inner(&selector, field)?)?);
+                        query.call_site.push(location(message(&selector, field, "Location")?)?);
                     }
                 }
             }
             QueryField::Async => {
                 // An id, if the answer of a request before is fetched, and whether it must be later.
-                let mut polling = inner(&reader, field)?.named("AsyncQueryRequest");
+                let mut polling = message(&reader, field, "AsyncQueryRequest")?;
                 while let Some(field) = polling.next()? {
                     query.is_async |= match (field.number, field.value) {
                         (1, Value::Bytes(id)) => !id.bytes().is_empty(),
@@ -181,23 +181,14 @@ fn location(mut reader: Reader<'_>) -> Result<String, DecodeError> {
     Ok(name)
 }
 
-#[cold]
-fn wrong(reader: &Reader<'_>, field: Field<'_>) -> DecodeError {
-    reader.error_at(field.offset, Problem::UnexpectedWireType { field: field.number })
-}
-
-fn inner<'a>(reader: &Reader<'a>, field: Field<'a>) -> Result<Reader<'a>, DecodeError> {
-    if let Value::Bytes(inner) = field.value { Ok(inner) } else { Err(wrong(reader, field)) }
-}
-
 fn text(reader: &Reader<'_>, field: Field<'_>) -> Result<String, DecodeError> {
-    inner(reader, field).map(|text| String::from_utf8_lossy(text.bytes()).into_owned())
+    bytes(reader, field).map(|text| String::from_utf8_lossy(text).into_owned())
 }
 
 fn integer(reader: &Reader<'_>, field: Field<'_>) -> Result<i64, DecodeError> {
-    if let Value::Varint(number) = field.value { Ok(number.cast_signed()) } else { Err(wrong(reader, field)) }
+    number(reader, field).map(u64::cast_signed)
 }
 
 fn choice(reader: &Reader<'_>, field: Field<'_>) -> Result<i32, DecodeError> {
-    if let Value::Varint(number) = field.value { Ok(int32(number)) } else { Err(wrong(reader, field)) }
+    number(reader, field).map(int32)
 }
