@@ -17,6 +17,8 @@ pub mod querier;
 pub mod render;
 pub mod selector;
 mod syntax_error;
+#[cfg(test)]
+mod test_graphs;
 pub mod time;
 
 pub use codec::Codec;

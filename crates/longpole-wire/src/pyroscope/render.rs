@@ -233,6 +233,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::pyroscope::test_graphs::{graph, graph_diff};
 
     const NOW: Timestamp = Timestamp(1_700_003_600_000_000_000);
     const CPU: &str = "process_cpu:cpu:nanoseconds:cpu:nanoseconds";
@@ -280,12 +281,7 @@ mod tests {
 
     #[test]
     fn a_flame_graph_and_its_time_lines() {
-        let graph = FlameGraph {
-            names: vec!["total".to_owned(), "a\"b".to_owned()],
-            levels: vec![vec![0, 10, 0, 0], vec![0, 10, 10, 1]],
-            total: 10,
-            max_self: 10,
-        };
+        let graph = graph("a\"b", 10);
         let timeline = RenderTimeline { start_secs: 1_700_000_000, values: vec![5, 5], step_secs: 15 };
         let written = flamebearer(&graph, &CPU.parse().unwrap(), Some(&timeline), &[("a".to_owned(), timeline.clone())]);
         let line = r#"{"startTime":1700000000,"samples":[5,5],"durationDelta":15,"watermarks":null}"#;
@@ -300,20 +296,12 @@ mod tests {
 
     #[test]
     fn two_flame_graphs_in_one() {
-        let graph = FlameGraphDiff {
-            names: vec!["total".to_owned()],
-            levels: vec![vec![0, 5, 0, 0, 7, 0, 0]],
-            total: 12,
-            max_self: 0,
-            left_ticks: 5,
-            right_ticks: 7,
-        };
         let expected = [
             r#"{"version":1,"flamebearer":{"names":["total"],"levels":[[0,5,0,0,7,0,0]],"numTicks":12,"maxSelf":0},"#,
             r#""metadata":{"format":"double","spyName":"","sampleRate":100,"units":"bytes","name":"inuse_space"},"#,
             r#""timeline":null,"groups":null,"heatmap":null,"leftTicks":5,"rightTicks":7}"#,
         ];
-        assert_eq!(flamebearer_diff(&graph, &"memory:inuse_space:bytes:space:bytes".parse().unwrap()), expected.concat());
+        assert_eq!(flamebearer_diff(&graph_diff(), &"memory:inuse_space:bytes:space:bytes".parse().unwrap()), expected.concat());
     }
 
     proptest! {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::pyroscope::test_graphs::{graph, graph_diff};
 
 /// An answer in JSON.
 fn json(bytes: Vec<u8>) -> String {
@@ -11,13 +12,7 @@ fn labels(name: &str, value: &str) -> Vec<(String, String)> {
 
 #[test]
 fn a_flame_graph_in_both_encodings() {
-    let graph = FlameGraph {
-        names: vec!["total".to_owned(), "main".to_owned()],
-        levels: vec![vec![0, 300, 0, 0], vec![0, 300, 300, 1]],
-        total: 300,
-        max_self: 300,
-    };
-    let answer = StacktracesAnswer::FlameGraph(graph);
+    let answer = StacktracesAnswer::FlameGraph(graph("main", 300));
     let expected = r#"{"flamegraph":{"names":["total","main"],"levels":[{"values":["0","300","0","0"]},{"values":["0","300","300","1"]}],"total":"300","maxSelf":"300"}}"#;
     assert_eq!(json(stacktraces(&answer, Codec::Json).unwrap()), expected);
     let expected = [
@@ -51,18 +46,10 @@ fn the_other_answers_with_stacks() {
 
 #[test]
 fn a_difference_has_seven_numbers_a_bar() {
-    let graph = FlameGraphDiff {
-        names: vec!["total".to_owned()],
-        levels: vec![vec![0, 5, 0, 0, 7, 0, 0]],
-        total: 12,
-        max_self: 0,
-        left_ticks: 5,
-        right_ticks: 7,
-    };
     let expected = r#"{"flamegraph":{"names":["total"],"levels":[{"values":["0","5","0","0","7","0","0"]}],"total":"12","leftTicks":"5","rightTicks":"7"}}"#;
-    assert_eq!(json(diff(&graph, Codec::Json)), expected);
+    assert_eq!(json(diff(&graph_diff(), Codec::Json)), expected);
     let expected = [&[0x0a, 24, 0x0a, 5][..], b"total", &[0x12, 9, 0x0a, 7, 0, 5, 0, 0, 7, 0, 0, 0x18, 12, 0x28, 5, 0x30, 7]];
-    assert_eq!(diff(&graph, Codec::Protobuf), expected.concat());
+    assert_eq!(diff(&graph_diff(), Codec::Protobuf), expected.concat());
 }
 
 #[test]
