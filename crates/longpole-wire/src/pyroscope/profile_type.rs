@@ -115,10 +115,15 @@ const SUFFIXES: [(&str, [&str; 5]); 22] = [
     ("exceptions", ["exceptions", "exceptions", "count", "", ""]),
 ];
 
+/// A suffix and its type.
+fn known_suffix(name: &str) -> Option<&'static (&'static str, [&'static str; 5])> {
+    SUFFIXES.iter().find(|(suffix, _)| *suffix == name)
+}
+
 /// The name of an application without the type behind its last point, and that type: `cart` and `cpu` of `cart.cpu`.
 pub fn split_app_name(app: &str) -> (&str, Option<&'static str>) {
     let split = app.rsplit_once('.').filter(|(service, _)| !service.is_empty());
-    let known = split.and_then(|(service, end)| SUFFIXES.iter().find(|(suffix, _)| *suffix == end).map(|(suffix, _)| (service, *suffix)));
+    let known = split.and_then(|(service, end)| Some((service, known_suffix(end)?.0)));
     known.map_or((app, None), |(service, suffix)| (service, Some(suffix)))
 }
 
@@ -143,7 +148,7 @@ pub fn of_ingest(said: &IngestUnits<'_>, profile: &Profile) -> Vec<SeriesType> {
     let wanted = said.suffix.or_else(|| suffix_of_units(said));
     let of = |kind: &ValueType| {
         // A recording of Java says what each of its types is.
-        if let Some((_, parts)) = SUFFIXES.iter().find(|(suffix, parts)| *suffix == kind.name && parts[2] == kind.unit) {
+        if let Some((_, parts)) = known_suffix(&kind.name).filter(|(_, parts)| parts[2] == kind.unit) {
             return SeriesType::of(*parts);
         }
         let suffix = match kind.unit.as_str() {
@@ -154,7 +159,7 @@ pub fn of_ingest(said: &IngestUnits<'_>, profile: &Profile) -> Vec<SeriesType> {
             }
             _ => wanted.unwrap_or("cpu"),
         };
-        let parts = SUFFIXES.iter().find(|(known, _)| *known == suffix).map_or(CPU, |(_, parts)| *parts);
+        let parts = known_suffix(suffix).map_or(CPU, |(_, parts)| *parts);
         let is_counted_in_samples =
             parts[2] == "nanoseconds" && kind.unit != "nanoseconds" && !matches!(said.units, Some("nanoseconds" | "lock_nanoseconds"));
         let rate = if said.sample_rate == 0 { SAMPLE_RATE } else { said.sample_rate };
@@ -167,7 +172,7 @@ pub fn of_ingest(said: &IngestUnits<'_>, profile: &Profile) -> Vec<SeriesType> {
 }
 
 fn unit_of(suffix: &str) -> &'static str {
-    SUFFIXES.iter().find(|(known, _)| *known == suffix).map_or("", |(_, parts)| parts[2])
+    known_suffix(suffix).map_or("", |(_, parts)| parts[2])
 }
 
 /// The type that a unit of `/ingest` stands for.
@@ -187,7 +192,7 @@ fn suffix_of_units(said: &IngestUnits<'_>) -> Option<&'static str> {
 
 /// The name of pprof's series that the names to show of its types imply: `block` of `block_count`. They come with it in `sample_type_config`.
 pub fn name_of_shown<'a>(shown: impl IntoIterator<Item = &'a str>) -> Option<&'static str> {
-    shown.into_iter().find_map(|shown| SUFFIXES.iter().find(|(suffix, _)| *suffix == shown).map(|(_, parts)| parts[0]))
+    shown.into_iter().find_map(known_suffix).map(|(_, parts)| parts[0])
 }
 
 #[cfg(test)]
