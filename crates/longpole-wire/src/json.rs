@@ -428,6 +428,11 @@ impl<'de, T: Json<'de> + Element> Json<'de> for List<T> {
     }
 }
 
+impl Element for Cow<'_, str> {}
+impl Element for u32 {}
+impl Element for f64 {}
+impl<T> Element for List<T> {}
+
 /// Declares a message: what it is to the limits, and its fields with their types and two names.
 macro_rules! message {
     ($type:ident<$life:lifetime>, $role:ident, { $($field:ident: $value:ty = $camel:literal $(| $snake:literal)?),+ $(,)? }) => {

@@ -34,9 +34,6 @@ message!(Event<'a>, Value, { kind: Cow<'a, str> = "type", frame: u32 = "frame", 
 impl Element for Track<'_> {}
 impl Element for FrameMessage<'_> {}
 impl Element for Event<'_> {}
-impl Element for List<u32> {}
-impl Element for u32 {}
-impl Element for f64 {}
 
 /// Decodes a file.
 ///

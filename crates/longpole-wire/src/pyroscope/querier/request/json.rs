@@ -46,17 +46,17 @@ message!(QueryMessage<'a>, Container, {
     start: i64 = "start",
     end: i64 = "end",
     name: Cow<'a, str> = "name",
-    matchers: List<QueryText<'a>> = "matchers",
-    label_names: List<QueryText<'a>> = "labelNames" | "label_names",
-    group_by: List<QueryText<'a>> = "groupBy" | "group_by",
+    matchers: List<Cow<'a, str>> = "matchers",
+    label_names: List<Cow<'a, str>> = "labelNames" | "label_names",
+    group_by: List<Cow<'a, str>> = "groupBy" | "group_by",
     step: f64 = "step",
     aggregation: Choice = "aggregation",
     max_nodes: Option<i64> = "maxNodes" | "max_nodes",
     format: Choice = "format",
     stack_trace_selector: SelectorMessage<'a> = "stackTraceSelector" | "stack_trace_selector",
-    profile_ids: List<QueryText<'a>> = "profileIdSelector" | "profile_id_selector",
-    trace_ids: List<QueryText<'a>> = "traceIdSelector" | "trace_id_selector",
-    span_ids: List<QueryText<'a>> = "spanSelector" | "span_selector",
+    profile_ids: List<Cow<'a, str>> = "profileIdSelector" | "profile_id_selector",
+    trace_ids: List<Cow<'a, str>> = "traceIdSelector" | "trace_id_selector",
+    span_ids: List<Cow<'a, str>> = "spanSelector" | "span_selector",
     limit: Option<i64> = "limit",
     exemplars: Choice = "exemplarType" | "exemplar_type",
     heatmap_of: Choice = "queryType" | "query_type",
@@ -70,22 +70,8 @@ message!(AsyncMessage<'a>, Value, { kind: Choice = "type", request: Cow<'a, str>
 
 impl Element for LocationMessage<'_> {}
 
-/// An element of a list of texts.
-#[derive(Default)]
-pub(crate) struct QueryText<'a>(Cow<'a, str>);
-
-impl<'de> Json<'de> for QueryText<'de> {
-    const EXPECTED: &'static str = "a string";
-
-    fn text<E: serde::de::Error>(text: Cow<'de, str>) -> Result<Self, E> {
-        Ok(QueryText(text))
-    }
-}
-
-impl Element for QueryText<'_> {}
-
-fn texts(list: List<QueryText<'_>>) -> Vec<String> {
-    list.kept.into_iter().map(|text| text.0.into_owned()).collect()
+fn texts(list: List<Cow<'_, str>>) -> Vec<String> {
+    list.kept.into_iter().map(Cow::into_owned).collect()
 }
 
 /// The number of an enum, or one of its names.
