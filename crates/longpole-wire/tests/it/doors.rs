@@ -133,15 +133,7 @@ pub(crate) fn profile(bytes: &[u8]) {
 
 /// A profile in each format of `/ingest`, and the texts of its address.
 pub(crate) fn pyroscope_ingest(bytes: &[u8]) {
-    for format in [
-        IngestFormat::Pprof,
-        IngestFormat::Folded,
-        IngestFormat::Lines,
-        IngestFormat::Trie,
-        IngestFormat::Tree,
-        IngestFormat::Speedscope,
-        IngestFormat::Jfr,
-    ] {
+    for format in IngestFormat::ALL {
         let Ok(profile) = ingest::decode(bytes, format, 64 << 20) else { continue };
         assert!(profile.samples.iter().all(|sample| sample.values.len() == profile.types.len()));
         assert!(profile.samples.iter().all(|sample| (sample.stack as usize) < profile.stacks.len()));

@@ -42,6 +42,17 @@ pub enum IngestFormat {
 }
 
 impl IngestFormat {
+    /// Every format.
+    pub const ALL: [IngestFormat; 7] = [
+        IngestFormat::Pprof,
+        IngestFormat::Folded,
+        IngestFormat::Lines,
+        IngestFormat::Trie,
+        IngestFormat::Tree,
+        IngestFormat::Speedscope,
+        IngestFormat::Jfr,
+    ];
+
     /// The format that a request names: by the parameter `format`, else by its content type.
     ///
     /// # Errors

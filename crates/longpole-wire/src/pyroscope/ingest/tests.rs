@@ -212,20 +212,10 @@ fn speedscope_comes_back_as_longpole_writes_it() {
     assert_eq!(read(&file, IngestFormat::Speedscope).unwrap_err(), "a file without profiles, at byte 0 of the speedscope file");
 }
 
-const FORMATS: [IngestFormat; 7] = [
-    IngestFormat::Pprof,
-    IngestFormat::Folded,
-    IngestFormat::Lines,
-    IngestFormat::Trie,
-    IngestFormat::Tree,
-    IngestFormat::Speedscope,
-    IngestFormat::Jfr,
-];
-
 proptest! {
     #[test]
     fn any_bytes_are_a_profile_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        for format in FORMATS {
+        for format in IngestFormat::ALL {
             if let Ok(profile) = decode(&bytes, format, 1 << 20) {
                 prop_assert!(!profile.types.is_empty());
                 prop_assert!(profile.samples.iter().all(|sample| sample.values.len() == profile.types.len()));
