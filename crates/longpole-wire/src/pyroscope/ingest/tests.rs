@@ -205,11 +205,21 @@ fn a_broken_speedscope_file_says_what() {
 
 #[test]
 fn speedscope_comes_back_as_longpole_writes_it() {
-    let recording = longpole_model::text::parse("run x 0..1ms").unwrap();
-    let mut file = Vec::new();
-    crate::profile_export::speedscope::encode(&crate::profile_export::ProfileExport::new(&recording), &mut file).unwrap();
+    let written = |recording: &str| {
+        let recording = longpole_model::text::parse(recording).unwrap();
+        let mut file = Vec::new();
+        crate::profile_export::speedscope::encode(&crate::profile_export::ProfileExport::new(&recording), &mut file).unwrap();
+        read(&file, IngestFormat::Speedscope)
+    };
+    let process = "run x 0..9ms\nprocess a 0..9ms pid 7 under 1\n";
+    let profile = written(&format!("{process}sample 1ms pid 7 main;hash@src/hash.rs:12\nsample 3ms pid 7 main\n")).unwrap();
+    assert_eq!(
+        (stacks(&profile), profile.types[0].to_string()),
+        (vec!["main;hash 1000000".to_owned(), "main 1000000".to_owned()], "time/nanoseconds".to_owned())
+    );
+    assert!(profile.locations.iter().any(|location| location.frames[0].file.as_str() == "src/hash.rs"));
     // Without a thread there is no profile.
-    assert_eq!(read(&file, IngestFormat::Speedscope).unwrap_err(), "a file without profiles, at byte 0 of the speedscope file");
+    assert_eq!(written("run x 0..1ms").unwrap_err(), "a file without profiles, at byte 0 of the speedscope file");
 }
 
 proptest! {
