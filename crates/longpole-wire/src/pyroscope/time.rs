@@ -13,7 +13,7 @@ const WHAT: &str = "time";
 
 const SECOND_NANOS: i64 = 1_000_000_000;
 
-/// Numbers below are seconds until the year 5138; those from here on are milliseconds.
+/// The smallest number that is milliseconds, of the year 1973: those below are seconds, until the year 5138.
 const MILLIS_MIN: i64 = 100_000_000_000;
 
 /// The same of microseconds and nanoseconds.
@@ -24,22 +24,22 @@ const NANOS_MIN: i64 = 1_000 * MICROS_MIN;
 ///
 /// # Errors
 ///
-/// It is no number.
+/// It is no number without a sign.
 pub fn absolute(text: &str) -> Result<Timestamp, SyntaxError> {
     let digits = text.trim();
-    // A fraction of a second, as Grafana sends some.
+    // A fraction of a second, as Grafana sends some; one of a smaller unit is left out.
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let is_number = !whole.is_empty() && whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit());
     let number = whole.parse::<i64>().ok().filter(|_| is_number);
     let number = number.ok_or_else(|| SyntaxError::new("expected a number of seconds, milliseconds or nanoseconds", WHAT, 0, text))?;
-    let (each, nanos) = match number {
-        ..MILLIS_MIN => (SECOND_NANOS, true),
-        MILLIS_MIN..MICROS_MIN => (1_000_000, false),
-        MICROS_MIN..NANOS_MIN => (1_000, false),
-        _ => (1, false),
+    let nanos = match number {
+        // Those after the year 2262 have more than 63 bits of nanoseconds, and become the last one that has not.
+        ..MILLIS_MIN => number.saturating_mul(SECOND_NANOS).saturating_add(nanos_of_fraction(fraction)),
+        MILLIS_MIN..MICROS_MIN => number.saturating_mul(1_000_000),
+        MICROS_MIN..NANOS_MIN => number.saturating_mul(1_000),
+        _ => number,
     };
-    let fraction_nanos = if nanos { nanos_of_fraction(fraction) } else { 0 };
-    Ok(Timestamp(number.saturating_mul(each).saturating_add(fraction_nanos)))
+    Ok(Timestamp(nanos))
 }
 
 /// The first nine digits behind the point of a number of seconds.
