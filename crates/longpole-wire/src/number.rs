@@ -21,6 +21,11 @@ pub(crate) fn row(rows: usize) -> u32 {
     u32::try_from(rows).unwrap_or(u32::MAX)
 }
 
+/// The nearest number of 64 bits.
+pub(crate) fn saturated(number: i128) -> i64 {
+    i64::try_from(number).unwrap_or(if number < 0 { i64::MIN } else { i64::MAX })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -30,5 +35,6 @@ mod tests {
         assert_eq!(halves(0x0123_4567_89ab_cdef), (0x89ab_cdef, 0x0123_4567));
         assert_eq!((uint32(1 << 32 | 7), int32(u64::MAX)), (7, -1));
         assert_eq!((row(7), row(usize::MAX)), (7, u32::MAX));
+        assert_eq!((saturated(-7), saturated(i128::MIN), saturated(i128::MAX)), (-7, i64::MIN, i64::MAX));
     }
 }

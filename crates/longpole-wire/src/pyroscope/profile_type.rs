@@ -10,6 +10,7 @@
 
 use longpole_model::profile::ProfileType;
 
+use crate::number::saturated;
 use crate::profile_import::{Profile, ValueType};
 
 /// What the values of one type of a profile become.
@@ -30,8 +31,7 @@ impl SeriesType {
 
     /// What a value of the profile is in the unit of the type.
     pub fn value(&self, value: i64) -> i64 {
-        let exact = i128::from(value) * i128::from(self.scale) / i128::from(self.divisor.max(1));
-        i64::try_from(exact).unwrap_or(if exact < 0 { i64::MIN } else { i64::MAX })
+        saturated(i128::from(value) * i128::from(self.scale) / i128::from(self.divisor.max(1)))
     }
 }
 

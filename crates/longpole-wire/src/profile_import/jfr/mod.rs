@@ -25,6 +25,7 @@ use self::labels::Snapshot;
 use self::metadata::Classes;
 use super::Profile;
 use crate::error::FileError;
+use crate::number::saturated;
 
 /// Bytes of the header of a chunk.
 const HEADER_BYTES: usize = 68;
@@ -93,8 +94,7 @@ impl Header {
 
     /// Nanoseconds of a duration in ticks.
     fn nanos(&self, ticks: i64) -> i64 {
-        let nanos = i128::from(ticks) * 1_000_000_000 / i128::from(self.ticks_per_second.max(1));
-        i64::try_from(nanos).unwrap_or(i64::MAX)
+        saturated(i128::from(ticks) * 1_000_000_000 / i128::from(self.ticks_per_second.max(1)))
     }
 }
 
