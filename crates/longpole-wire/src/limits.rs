@@ -134,7 +134,7 @@ pub const PROFILE_VALUES_MAX: u32 = 1 << 24;
 /// take 100 GB.
 pub const PROFILE_NAME_BYTES_MAX: u32 = 256 << 20;
 
-/// Bytes of all stacks of a profile in a format that writes them as paths in a tree, when each is written out: 256 MiB, and of a short file what a
+/// Bytes of all stacks of a trie, a tree or a file of speedscope, when each is written out: 256 MiB, and of a short file what a
 /// compressed one of its size may hold ([`expanded_bytes_max`]). Ten seconds of a Python program with 1,000 stacks of 50 functions have 2 MB; a file of
 /// 50 KB may have a stack of each length up to 16,000, which takes seconds to walk.
 pub const PROFILE_PATHS_BYTES_MAX: u64 = 256 << 20;

@@ -1,4 +1,5 @@
-//! Stacks of names, in formats that write a stack as a path in a tree: a short file may hold long stacks.
+//! Stacks of names, in formats that name a function once for many stacks, as trees, speedscope and Java's flight recorder: a short file may hold
+//! long stacks.
 
 use std::collections::HashMap;
 

@@ -89,7 +89,8 @@ pub fn of_otlp(profile: &Profile) -> Vec<SeriesType> {
 /// CPU time.
 const CPU: [&str; 5] = ["process_cpu", "cpu", "nanoseconds", "cpu", "nanoseconds"];
 
-/// What may stand behind the last point of the name of an application, and the type that it is.
+/// What may stand behind the last point of the name of an application, and the type that it is. Pyroscope's page shows the same names, SDKs give
+/// them to types of pprof in `sample_type_config`, and the reader of Java's recordings to its types.
 const SUFFIXES: [(&str, [&str; 5]); 22] = [
     ("cpu", CPU),
     ("itimer", CPU),
@@ -130,7 +131,7 @@ pub fn split_app_name(app: &str) -> (&str, Option<&'static str>) {
 /// What `/ingest` says of a profile beside its bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct IngestUnits<'a> {
-    /// What [`split_app_name`] found, or the name to show of pprof's type (`mutex_count`).
+    /// The type that [`split_app_name`] found: `cpu`.
     pub suffix: Option<&'a str>,
     /// `samples`, `objects`, `bytes`, `goroutines`, `lock_samples`, `lock_nanoseconds`.
     pub units: Option<&'a str>,

@@ -66,7 +66,7 @@ pub fn parse(text: &str) -> Result<Vec<Matcher>, SyntaxError> {
 ///
 /// # Errors
 ///
-/// The type does not have five parts, or the selector is not well formed.
+/// The type does not have five parts, or the selector is not well formed, or has too much.
 pub fn parse_query(text: &str) -> Result<(ProfileType, Vec<Matcher>), SyntaxError> {
     let mut cursor = Cursor::new(text, "query")?;
     let end = text.find('{').unwrap_or(text.len());

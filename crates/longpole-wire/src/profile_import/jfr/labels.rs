@@ -47,7 +47,7 @@ impl<'a> Snapshot<'a> {
                         2 => each(message(reader, it, "Context")?, |reader, it| {
                             count.add(reader, it.offset)?;
                             match it.number {
-                                // Those of the span come on top.
+                                // Twice as many: labels of the span are no labels of the sample, and may come first.
                                 1 if labels.len() < 2 * LABELS_MAX => labels.push(two_numbers(message(reader, it, "labels")?)?),
                                 1 => snapshot.left_out += 1,
                                 _ => {}

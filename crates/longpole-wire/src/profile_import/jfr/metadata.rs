@@ -53,7 +53,7 @@ pub(super) enum Leaf<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Classes {
     pub(super) by_id: HashMap<i64, Class>,
-    /// Fields that may still be read: a class without bytes, of others without bytes, takes none and much time.
+    /// Fields that may still be read. A class whose fields are all of classes without fields takes no bytes, and much time.
     steps_left: usize,
 }
 

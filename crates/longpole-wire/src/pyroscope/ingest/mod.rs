@@ -106,7 +106,8 @@ pub struct IngestParameters {
 }
 
 impl IngestParameters {
-    /// Reads decoded pairs of the query of an address. Names that nobody knows are ignored; of one that comes twice the last counts.
+    /// Reads decoded pairs of the query of an address. Names that nobody knows are ignored; of one that comes twice the last counts. A time or a rate
+    /// without a value counts as not there.
     ///
     /// # Errors
     ///
@@ -193,7 +194,8 @@ pub fn app_name(text: &str) -> Result<(String, Vec<(String, String)>), SyntaxErr
     Ok((app.trim().to_owned(), labels))
 }
 
-/// Decodes the bytes of a profile, unpacked. It may take no more than these bytes of memory.
+/// Decodes the bytes of a profile, unpacked. What is kept of it may take no more than these bytes of memory; JSON and the tables of a recording of
+/// Java are bounded apart from that.
 ///
 /// # Errors
 ///
