@@ -49,10 +49,10 @@ pub(super) struct Constants<'a> {
 }
 
 impl<'a> Constants<'a> {
-    /// Constants of a chunk, which may take no more than these bytes of memory.
-    pub(super) fn new(memory_bytes_max: u64) -> Self {
+    /// Constants of a chunk, which take memory of this budget.
+    pub(super) fn new(budget: Budget) -> Self {
         Constants {
-            budget: Budget::new(memory_bytes_max),
+            budget,
             stacks: HashMap::new(),
             methods: HashMap::new(),
             classes: HashMap::new(),

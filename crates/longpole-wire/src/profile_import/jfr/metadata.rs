@@ -10,8 +10,13 @@ use std::collections::HashMap;
 
 use longpole_model::Text;
 
+use super::super::named_stacks::NO_MEMORY;
+use super::super::parts::Budget;
 use super::cursor::{Cursor, Fault, JfrText, number};
 use crate::limits::{JFR_CLASS_FIELDS_MAX, JFR_NESTING_MAX};
+
+/// Memory of a text of the metadata without its characters, and of an element: a table that grows is there twice for a moment.
+const METADATA_BYTES: usize = 128;
 
 /// What the bytes of a field are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +74,7 @@ struct Attributes {
 
 impl Classes {
     /// Reads the metadata event of a chunk behind its size and type. The chunk has this number of bytes.
-    pub(super) fn read(mut at: Cursor<'_>, chunk_bytes: usize) -> Result<Classes, Fault> {
+    pub(super) fn read(mut at: Cursor<'_>, chunk_bytes: usize, budget: &mut Budget) -> Result<Classes, Fault> {
         // Time, duration, number.
         for _ in 0..3 {
             at.integer()?;
@@ -78,7 +83,8 @@ impl Classes {
         let mut texts = Vec::new();
         for _ in 0..count {
             match at.text()? {
-                JfrText::Here(text) => texts.push(Text::from(&*text)),
+                JfrText::Here(text) if budget.has(METADATA_BYTES + text.len()) => texts.push(Text::from(&*text)),
+                JfrText::Here(_) => return Err(NO_MEMORY),
                 JfrText::Constant(_) => return Err("a text of the metadata that is a constant"),
             }
         }
@@ -91,6 +97,9 @@ impl Classes {
                 continue;
             }
             *children_left -= 1;
+            if !budget.has(METADATA_BYTES) {
+                return Err(NO_MEMORY);
+            }
             let class = *class;
             let kind = text(&texts, at.integer()?)?;
             let attributes = Attributes::read(&mut at, &texts)?;

@@ -24,6 +24,7 @@ use self::events::Sums;
 use self::labels::Snapshot;
 use self::metadata::Classes;
 use super::Profile;
+use super::parts::Budget;
 use crate::error::FileError;
 use crate::number::saturated;
 
@@ -104,8 +105,10 @@ fn chunk(chunk: &[u8], header: &Header, memory_bytes_max: u64, sums: &mut Sums<'
     if class != METADATA {
         return Err("metadata that are none");
     }
-    let mut classes = Classes::read(metadata, chunk.len())?;
-    let mut constants = Constants::new(memory_bytes_max);
+    // What is only there while the chunk is read.
+    let mut budget = Budget::new(memory_bytes_max);
+    let mut classes = Classes::read(metadata, chunk.len(), &mut budget)?;
+    let mut constants = Constants::new(budget);
     let events = Cursor::new(&chunk[HEADER_BYTES..]);
     each_event(events, |class, at| if class == CHECKPOINT { constants.read(&mut classes, at) } else { Ok(()) })?;
     sums.begin_chunk(header, &classes);

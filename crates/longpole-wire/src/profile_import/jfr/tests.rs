@@ -56,7 +56,8 @@ const CLASSES: &[(u64, &str, &[TestField])] = &[
     (106, "profiler.WallClockSample", &[("stackTrace", 26, "constant"), ("samples", 10, "")]),
 ];
 
-fn put_metadata(out: &mut Vec<u8>) {
+/// The metadata of the classes, with this number of empty texts behind those of the classes.
+fn put_metadata(out: &mut Vec<u8>, texts_unused: u64) {
     let mut texts: Vec<String> = Vec::new();
     let mut number = |text: &str| {
         let known = texts.iter().position(|known| known == text);
@@ -93,8 +94,9 @@ fn put_metadata(out: &mut Vec<u8>) {
     element(&mut tree, "region", &[("locale", "en_US")], 0);
     put_event(out, 0, |out| {
         [0, 0, 1].iter().for_each(|number| put(out, *number));
-        put(out, texts.len() as u64);
+        put(out, texts.len() as u64 + texts_unused);
         texts.iter().for_each(|text| put_text(out, text));
+        (0..texts_unused).for_each(|_| out.push(1));
         out.extend_from_slice(&tree);
     });
 }
@@ -120,11 +122,15 @@ fn put_constants(out: &mut Vec<u8>) {
 }
 
 fn chunk(events: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    chunk_with_texts(0, events)
+}
+
+fn chunk_with_texts(texts_unused: u64, events: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut out = vec![0; HEADER_BYTES];
     events(&mut out);
     put_constants(&mut out);
     let metadata = out.len() as u64;
-    put_metadata(&mut out);
+    put_metadata(&mut out, texts_unused);
     let size = out.len() as u64;
     out[..8].copy_from_slice(b"FLR\0\0\x02\0\0");
     for (place, word) in [(8, size), (24, metadata), (32, 1_700_000_000_000_000_000), (40, 10_000_000_000), (56, 1_000_000)] {
@@ -291,6 +297,9 @@ fn a_broken_recording_says_where() {
     assert_eq!(said(b""), "a recording without samples of code, allocations or locks, at byte 0 of the JFR file");
     assert!(decode(&whole, b"", 1_000).unwrap_err().to_string().contains("memory"));
     assert!(decode(&constants_of_nothing(), b"", 1 << 19).unwrap_err().to_string().contains("memory"));
+    let texts = chunk_with_texts(10_000, |_| ());
+    assert!(decode(&texts, b"", 1 << 20).unwrap_err().to_string().contains("memory"));
+    assert!(said(&texts).starts_with("a recording without samples"));
     assert_eq!(said(&constants_of_nothing()), "a recording without samples of code, allocations or locks, at byte 0 of the JFR file");
 }
 
