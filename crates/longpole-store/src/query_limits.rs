@@ -76,12 +76,13 @@ pub struct GrowingMemory<'a> {
 }
 
 impl GrowingMemory<'_> {
-    /// Takes memory for a piece.
+    /// Takes memory for a piece. Fails if the query was stopped, also for a piece that takes none.
     ///
     /// # Errors
     ///
     /// As of [`QueryLimits::take`].
     pub fn take(&mut self, bytes: u64) -> Result<(), StoreError> {
+        self.query.check()?;
         if bytes > self.room {
             let step = bytes.max(GROWING_STEP);
             self.query.take(step)?;

@@ -237,35 +237,41 @@ impl ProfileTree {
     /// Every function, the one that had most itself first.
     pub fn functions(&self) -> Vec<FunctionSum> {
         let mut sums: Vec<Option<FunctionSum>> = vec![None; self.names.len()];
-        for (at, node) in self.nodes.iter().enumerate().skip(1) {
-            let sum = sums[node.name as usize].get_or_insert_with(|| FunctionSum {
-                function: self.names[node.name as usize].clone(),
-                total: 0,
-                own: 0,
-            });
+        // How often each function stands on the way down to the current one, which is `above`.
+        let mut open = vec![0_u32; self.names.len()];
+        let mut above: Vec<u32> = Vec::new();
+        for (at, depth) in self.order().into_iter().skip(1) {
+            for left in above.drain(depth - 1..) {
+                open[left as usize] -= 1;
+            }
+            let node = self.nodes[at as usize];
+            let name = node.name as usize;
+            let sum = sums[name].get_or_insert_with(|| FunctionSum { function: self.names[name].clone(), total: 0, own: 0 });
             sum.own = sum.own.saturating_add(node.own);
-            if !self.is_below_itself(at) {
+            if open[name] == 0 {
                 sum.total = sum.total.saturating_add(node.total);
             }
+            open[name] += 1;
+            above.push(node.name);
         }
         let mut sums: Vec<FunctionSum> = sums.into_iter().flatten().collect();
         sums.sort_by(|a, b| (b.own, b.total).cmp(&(a.own, a.total)).then_with(|| a.function.cmp(&b.function)));
         sums
     }
 
-    /// Whether its function stands above it as well.
-    fn is_below_itself(&self, at: usize) -> bool {
-        let name = self.nodes[at].name;
-        let mut above = self.nodes[at].parent as usize;
-        while above != ROOT {
-            if self.nodes[above].name == name {
-                return true;
-            }
-            above = self.nodes[above].parent as usize;
-        }
-        false
+    /// Memory that an answer takes which has this many of its functions, about, with all on the way to it: names several times, and as JSON that
+    /// writes each byte of them in six.
+    pub fn answer_bytes(&self, nodes_max: usize) -> u64 {
+        let names = (self.name_bytes as u64).saturating_mul(ANSWER_BYTES_A_NAME_BYTE);
+        let nodes = (self.nodes.len().min(nodes_max.saturating_mul(2)) as u64).saturating_mul(ANSWER_BYTES_A_NODE);
+        // What is cut is a copy, and finds its order by lists of children.
+        names.saturating_add(nodes).saturating_add(self.memory_bytes().saturating_mul(2))
     }
 }
+
+/// See [`ProfileTree::answer_bytes`].
+const ANSWER_BYTES_A_NAME_BYTE: u64 = 10;
+const ANSWER_BYTES_A_NODE: u64 = 200;
 
 #[cfg(test)]
 mod tests {

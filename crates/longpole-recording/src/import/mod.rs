@@ -333,7 +333,7 @@ pub fn report_of_trace(
     let _making =
         limits.hold(view_bytes(count).saturating_add(long_text_bytes(&spans))).map_err(|error| error.of_trace(trace_id, count))?;
     let mut recording = of_trace(spans);
-    profiled_trace::add(&mut recording, profiles);
+    profiled_trace::add(&mut recording, profiles, limits)?;
     limits.check()?;
     let _step = info_span!("report", spans = recording.spans.len()).entered();
     derive(&mut recording, &[]);

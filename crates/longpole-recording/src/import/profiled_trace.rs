@@ -13,20 +13,30 @@ use longpole_model::{
     ContextRecord, Evidence, Location, LocationId, Loss, LossKind, Monotonic, Recording, Runtime, Sample, SampleLink, Span, SpanId, Stack,
     StackId, Text,
 };
-use longpole_store::live::ProfilePart;
+use longpole_store::StoreError;
+use longpole_store::live::{ProfilePart, QueryLimits};
 
 /// CPU time of a sample, about: profilers take a hundred a second.
 const PERIOD_NANOS: i64 = 10_000_000;
 
-/// Samples of one stack of one span: their number only says how sure a share is.
+/// Samples of one stack of one span, and of a trace, about: their number only says how sure a share is.
 const SAMPLES_MAX: i64 = 1_000;
+const TRACE_SAMPLES_MAX: i64 = 100_000;
+
+/// Memory of a sample, with what a report keeps beside it: about.
+const SAMPLE_BYTES: u64 = 512;
 
 /// Adds what profiles have of the CPU time of its spans. Samples have no times.
-pub(super) fn add(recording: &mut Recording, parts: &[ProfilePart<ProfiledSpan>]) {
+pub(super) fn add(recording: &mut Recording, parts: &[ProfilePart<ProfiledSpan>], limits: &QueryLimits) -> Result<(), StoreError> {
     let descendants = local_descendants(&recording.spans);
     let known: HashMap<SpanId, &Span> = recording.spans.iter().map(|span| (span.span_id, span)).collect();
     let mut samples: Vec<(Sample, SampleLink)> = Vec::new();
+    let sums = parts.iter().map(|part| part.sums.len()).sum::<usize>().max(1);
+    let each_max = (TRACE_SAMPLES_MAX / i64::try_from(sums).unwrap_or(i64::MAX)).clamp(1, SAMPLES_MAX);
+    let mut memory = limits.growing();
     for part in parts {
+        // A copy of its stacks.
+        memory.take(part.memory_bytes())?;
         let first_location = number(recording.locations.len());
         let first_stack = number(recording.stacks.len());
         let mut taken: HashSet<StackId> = HashSet::new();
@@ -39,7 +49,8 @@ pub(super) fn add(recording: &mut Recording, parts: &[ProfilePart<ProfiledSpan>]
                 }
                 _ => SampleLink { span: Some((span.trace_id, span.span_id)), evidence: Evidence::Label },
             };
-            let count = (nanos / PERIOD_NANOS).clamp(1, SAMPLES_MAX);
+            let count = (nanos / PERIOD_NANOS).clamp(1, each_max);
+            memory.take(count.unsigned_abs() * SAMPLE_BYTES)?;
             taken.insert(*stack);
             for place in 0..count {
                 let weight = nanos.max(&0) / count + i64::from(place < nanos.max(&0) % count);
@@ -77,11 +88,12 @@ pub(super) fn add(recording: &mut Recording, parts: &[ProfilePart<ProfiledSpan>]
         }));
     }
     if samples.is_empty() {
-        return;
+        return Ok(());
     }
     let (all, detail) = (samples.len() as u64, "profiles have no timestamps, so their samples are on no timeline");
     Loss::new(LossKind::SamplesUntimed, all, detail).merge_into(&mut recording.losses);
     (recording.samples, recording.sample_links) = samples.into_iter().unzip();
+    Ok(())
 }
 
 fn number(place: usize) -> u32 {

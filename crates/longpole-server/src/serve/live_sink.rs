@@ -135,6 +135,10 @@ impl ReceivedSink for LiveSink {
     }
 
     fn kept_profiles(&mut self, values: u64, appended: Result<Appended, WalError>) -> Result<(), ReceivedSinkError> {
+        // Nothing is wrong with the disk.
+        if let Err(error @ WalError::SeriesFull { .. }) = &appended {
+            return Err(ReceivedSinkError::ForNow(error.to_string()));
+        }
         self.note(appended)?;
         self.metrics.count_profile_values(values);
         Ok(())

@@ -101,8 +101,6 @@ impl Metrics {
         put("segment_profile_values", "gauge", "Values of profiles in segments.", figures.segment_values);
         let overflown = "Values of profiles of the current log that count for one series of their service, because there are too many.";
         put("overflown_profile_values", "gauge", overflown, figures.overflown_values);
-        let left_out = "Values of profiles of the current log that no query finds, because there are too many services and types.";
-        put("left_out_profile_values", "gauge", left_out, figures.left_out_values);
         put("segment_bytes", "gauge", "Bytes of segments.", figures.segment_bytes);
         out.push_str(
             "# HELP longpole_memory_bytes Memory of bodies, unread answers, and spans in no segment.\n# TYPE longpole_memory_bytes gauge\n",

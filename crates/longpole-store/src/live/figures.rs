@@ -17,8 +17,6 @@ pub struct LiveFigures {
     pub segment_values: u64,
     /// Values of the current logs whose series was one too many.
     pub overflown_values: u64,
-    /// Values of the current logs that are in no series, because there were too many services and types.
-    pub left_out_values: u64,
     /// Segments.
     pub segments: u64,
     /// Spans in them.

@@ -1,7 +1,7 @@
 //! A generation of a live store: its log, and what is in it.
 
 use std::fs;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, RwLock};
 
 use longpole_model::profile::ProfileBatch;
@@ -30,6 +30,8 @@ pub(super) struct LiveGeneration {
     pub(super) profiles: RwLock<ProfileHead>,
     /// Memory that they take, for whoever must not wait for a push.
     pub(super) profile_bytes: AtomicU64,
+    /// Whether they had no room for the series of a request: it comes again when the generation has ended.
+    pub(super) has_no_room: AtomicBool,
     /// When its first and last requests came.
     pub(super) received: Mutex<Option<[Timestamp; 2]>>,
 }
@@ -56,12 +58,20 @@ impl LiveGeneration {
             head: RwLock::default(),
             profiles: RwLock::default(),
             profile_bytes: AtomicU64::new(0),
+            has_no_room: AtomicBool::new(false),
             received: Mutex::default(),
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        read(&self.head).len() + read(&self.profiles).len() == 0
+        self.lens() == (0, 0)
+    }
+
+    /// How many spans and values it has. No lock waits for the other.
+    pub(super) fn lens(&self) -> (usize, usize) {
+        let spans = read(&self.head).len();
+        let values = read(&self.profiles).len();
+        (spans, values)
     }
 
     pub(super) fn append(&self, request: &Request<'_>) -> Result<(), WalError> {
@@ -81,6 +91,10 @@ impl LiveGeneration {
 
     pub(super) fn append_profiles(&self, received: Timestamp, batch: &ProfileBatch, encoded: &[u8]) -> Result<(), WalError> {
         if let Some(wal) = &self.wal {
+            if !read(&self.profiles).has_room(batch) {
+                self.has_no_room.store(true, Ordering::Relaxed);
+                return Err(WalError::SeriesFull { path: wal.path().to_owned() });
+            }
             wal.append_profiles(received, encoded)?;
         }
         self.publish_profiles(batch, received);

@@ -58,6 +58,7 @@ use self::live_generation::LiveGeneration;
 pub use self::log_events::{log_event, set_apart};
 use self::manifest::{Manifest, ManifestChange, SegmentEntry};
 pub use self::operations::Operations;
+use self::profiles::ProfileHead;
 pub use self::profiles::{OVERFLOW_LABEL, ProfileFilter, ProfilePart, ProfileStacks, ProfileSums, SeriesList};
 pub use self::search::FoundPage;
 use self::segment::Segment;
@@ -269,7 +270,7 @@ impl LiveStore {
         let generations = Generations::new(&folders.wal);
         let first = manifest.watermarks.get(&folders.node).copied().unwrap_or(0);
         let numbers = generations.numbers()?;
-        let mut left = LiveGeneration::ended(first, now);
+        let mut left = LiveGeneration { profiles: RwLock::new(ProfileHead::unbounded()), ..LiveGeneration::ended(first, now) };
         let own = NodeLogs { node: folders.node.clone(), wal: folders.wal.clone() };
         let last_read = left.replay_all(&own, first, decode, &mut problems)?;
         for other in &folders.others {
@@ -401,12 +402,13 @@ impl LiveStore {
         shared.sync_list()?;
         let due = {
             let state = read(&shared.state);
-            let (spans, values) = (read(&state.current.head).len(), read(&state.current.profiles).len());
+            let (spans, values) = state.current.lens();
             // After a step of the clock back its age is unknown: it ends, and the next one begins by the new time.
             let age = u64::try_from(now.nanos_since(state.current.begun)).unwrap_or(u64::MAX);
             let bytes = state.current.wal.as_ref().map_or(0, WalWriter::bytes);
             let LiveOptions { generation_spans, generation_values, generation_bytes, generation_nanos, .. } = shared.options;
-            let takes_much = state.current.profile_bytes.load(Ordering::Relaxed) >= shared.options.generation_profile_bytes;
+            let takes_much = state.current.profile_bytes.load(Ordering::Relaxed) >= shared.options.generation_profile_bytes
+                || state.current.has_no_room.load(Ordering::Relaxed);
             let is_full = spans >= generation_spans || values >= generation_values || bytes >= generation_bytes || takes_much;
             let is_due = is_full || age >= generation_nanos;
             (spans + values > 0 && (is_due || must_end)).then_some(state.current.number)
@@ -462,10 +464,11 @@ impl LiveStore {
             figures.head_spans += head.len() as u64;
             figures.duplicates += head.duplicates();
             figures.conflicts += head.conflicts();
+            // A push of profiles may hold them for long.
+            drop(head);
             let profiles = read(&generation.profiles);
             figures.head_values += profiles.len() as u64;
             figures.overflown_values += profiles.overflown();
-            figures.left_out_values += profiles.left_out();
             figures.log_bytes += generation.wal.as_ref().map_or(0, WalWriter::bytes);
         }
         for entry in &state.manifest.entries {

@@ -54,6 +54,12 @@ pub enum WalError {
         /// How long it may become.
         limit: u64,
     },
+    /// The profiles in memory have no place for the series of a request. They become a segment soon.
+    #[error("append to the write-ahead log {}: too many series of profiles came since the last segment; there is room again soon", path.display())]
+    SeriesFull {
+        /// The log.
+        path: PathBuf,
+    },
     /// The file does not begin like a log.
     #[error("read {}: it is not a write-ahead log of longpole", path.display())]
     NotALog {
@@ -81,7 +87,8 @@ impl WalError {
             | WalError::Broken { .. }
             | WalError::NotSynced { .. }
             | WalError::Closed { .. }
-            | WalError::Full { .. } => ErrorKind::Environment,
+            | WalError::Full { .. }
+            | WalError::SeriesFull { .. } => ErrorKind::Environment,
             WalError::TooLarge { .. } => ErrorKind::Usage,
             WalError::NotALog { .. } => ErrorKind::Corrupt,
             WalError::Newer { .. } => ErrorKind::Incompatible,

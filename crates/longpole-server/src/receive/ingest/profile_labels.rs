@@ -72,6 +72,8 @@ impl<'a> LabelMaker<'a> {
 
     /// A series: what its profile and its sample say, each label once.
     pub(super) fn series(&mut self, profile_type: &ProfileType, of_profile: &Labels, of_sample: &[(Text, Text)]) -> ProfileSeries {
+        // The service first, as above; it is known then.
+        of_sample.iter().filter(|(name, _)| label_name(name) == SERVICE_LABEL).for_each(|(name, value)| drop(self.label(name, value)));
         let mut labels: Labels = of_sample.iter().map(|(name, value)| self.label(name, value)).collect();
         labels.retain(|(name, _)| !name.starts_with(HIDDEN_LABEL));
         for (name, value) in of_profile {

@@ -191,12 +191,18 @@ impl<'a> ProfileReader<'a> {
                 batch.values.push(ProfileValue { series, time, stack: StackId(sample.stack), value, span });
             }
         }
+        if self.batch.series.len() + batch.series.len() > SERIES_MAX {
+            return Err(UnreadProfile::TooLarge(format!("the profiles of a request have more than {SERIES_MAX} series")));
+        }
         (batch.mappings, batch.locations, batch.stacks) = (profile.mappings, profile.locations, profile.stacks);
         self.memory = self.memory.saturating_sub(batch.memory_bytes());
         self.batch.append(batch);
         Ok(())
     }
 }
+
+/// Series of a request: as many as a generation of the store has room for.
+const SERIES_MAX: usize = 1 << 16;
 
 /// Memory of the place of a series while a profile is read.
 const SERIES_PLACE_BYTES: usize = 48;

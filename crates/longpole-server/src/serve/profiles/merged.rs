@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use longpole_analysis::profile::ProfileTree;
-use longpole_model::Timestamp;
 use longpole_model::profile::{ProfileSeries, ProfileType};
+use longpole_model::{StackId, Timestamp};
 use longpole_store::StoreError;
 use longpole_store::live::{GrowingMemory, LiveStore, ProfilePart};
 
@@ -66,13 +66,19 @@ fn add(
     let divisor = |series: &Arc<ProfileSeries>| moments.get(series).copied().unwrap_or(1);
     let divisors: Vec<i64> = part.series.iter().map(divisor).collect();
     for ((series, stack), sum) in &part.sums {
-        let functions = || part.stacks.frames_of(*stack).map(|frame| &frame.function);
-        if !call_site.iter().zip(functions()).all(|(wanted, function)| function == wanted) || functions().count() < call_site.len() {
+        if !is_below(part, *stack, call_site) {
             continue;
         }
         let before = tree.memory_bytes();
-        tree.add(functions(), sum / divisors.get(*series as usize).copied().unwrap_or(1));
+        let functions = part.stacks.frames_of(*stack).map(|frame| &frame.function);
+        tree.add(functions, sum / divisors.get(*series as usize).copied().unwrap_or(1));
         memory.take(tree.memory_bytes() - before)?;
     }
     Ok(())
+}
+
+/// Whether a stack begins with these functions.
+pub(super) fn is_below(part: &ProfilePart, stack: StackId, call_site: &CallSite) -> bool {
+    let frames = call_site.iter().zip(part.stacks.frames_of(stack));
+    frames.filter(|(wanted, frame)| frame.function == **wanted).count() == call_site.len()
 }

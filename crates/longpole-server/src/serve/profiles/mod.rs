@@ -110,7 +110,9 @@ async fn profile(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) -
         let (profile_type, wanted) = wanted(&parameters, text, range)?;
         let limit = parameters.limit(FUNCTIONS, FUNCTIONS_MAX).map_err(QueryError::from)?;
         let tree = merged::tree(&store, &wanted, &[])?;
-        Ok(ProfileView::new(text, &profile_type, range, &tree, limit, nodes(&parameters)?))
+        let nodes = nodes(&parameters)?;
+        store.limits().take(tree.answer_bytes(nodes)).map_err(QueryError::from)?;
+        Ok(ProfileView::new(text, &profile_type, range, &tree, limit, nodes))
     });
     json(&view.await?)
 }
@@ -124,7 +126,11 @@ async fn diff(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) -> A
         let (profile_type, of_after) = wanted(&parameters, text, after)?;
         let (_, of_before) = wanted(&parameters, parameters.text("before").unwrap_or(text), before)?;
         let limit = parameters.limit(FUNCTIONS, FUNCTIONS_MAX).map_err(QueryError::from)?;
-        let of = |wanted: &Wanted| -> Result<ProfileTree, QueryError> { merged::tree(&store, wanted, &[]) };
+        let of = |wanted: &Wanted| -> Result<ProfileTree, QueryError> {
+            let tree = merged::tree(&store, wanted, &[])?;
+            store.limits().take(tree.answer_bytes(limit))?;
+            Ok(tree)
+        };
         let diff = ProfileDiff::new(&of(&of_before)?, &of(&of_after)?);
         Ok(ProfileDiffView::new(text, &profile_type, [before, after], &diff, limit))
     });

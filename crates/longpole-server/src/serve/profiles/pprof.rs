@@ -10,6 +10,7 @@ use longpole_store::StoreError;
 use longpole_store::live::{GrowingMemory, LiveStore, ProfilePart};
 use longpole_wire::profile_export::pprof_builder::{self, PprofBuilder};
 
+use super::merged::{CallSite, is_below};
 use super::wanted::Wanted;
 use crate::serve::query_error::QueryError;
 
@@ -32,7 +33,7 @@ struct Merged<'a> {
 }
 
 /// The profiles that a query wants, not compressed. Addresses go, functions stay: binaries of many machines have no common numbers.
-pub(in crate::serve) fn profile(store: &LiveStore, wanted: &Wanted) -> Result<Vec<u8>, QueryError> {
+pub(in crate::serve) fn profile(store: &LiveStore, wanted: &Wanted, call_site: &CallSite) -> Result<Vec<u8>, QueryError> {
     let of_type = wanted.profile_type.clone().unwrap_or_default();
     let mut profile = PprofBuilder::default();
     profile.sample_types = vec![(&of_type.sample_type, &of_type.sample_unit)];
@@ -40,7 +41,7 @@ pub(in crate::serve) fn profile(store: &LiveStore, wanted: &Wanted) -> Result<Ve
     profile.start = Timestamp(wanted.from.unix_nanos().max(0));
     let finds = |series: &ProfileSeries| wanted.finds(series);
     let mut merged = Merged { profile, stacks: HashMap::new(), locations: HashMap::new(), memory: store.limits().growing() };
-    store.each_profile_part(&wanted.filter(&finds), |part| merged.add(&part))?;
+    store.each_profile_part(&wanted.filter(&finds), |part| merged.add(&part, call_site))?;
     let Merged { mut profile, stacks, .. } = merged;
     let mut samples: Vec<(Vec<u64>, i64)> = stacks.into_iter().collect();
     samples.sort_unstable();
@@ -49,10 +50,12 @@ pub(in crate::serve) fn profile(store: &LiveStore, wanted: &Wanted) -> Result<Ve
 }
 
 impl Merged<'_> {
-    fn add(&mut self, part: &ProfilePart) -> Result<(), StoreError> {
+    fn add(&mut self, part: &ProfilePart, call_site: &CallSite) -> Result<(), StoreError> {
         let mut numbers: Vec<Option<u64>> = vec![None; part.stacks.locations.len()];
-        for ((_, stack), sum) in &part.sums {
+        for ((_, stack), sum) in part.sums.iter().filter(|((_, stack), _)| is_below(part, *stack, call_site)) {
             let Some(stack) = part.stacks.stacks.get(stack.0 as usize) else { continue };
+            // Known stacks take no memory, and time all the same.
+            self.memory.take(0)?;
             let mut of_stack = Vec::with_capacity(stack.locations.len());
             for id in &stack.locations {
                 let place = id.0 as usize;

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use longpole_analysis::profile::{Levels, ProfileTree};
 use longpole_model::profile::ProfileType;
 use longpole_store::live::QueryLimits;
+use longpole_wire::pyroscope::Codec;
 use longpole_wire::pyroscope::querier::{FlameGraph, FlameGraphDiff};
 
 use crate::serve::query_error::QueryError;
@@ -27,32 +28,49 @@ pub(super) fn nodes_max(wanted: Option<i64>) -> usize {
 }
 
 /// A tree as levels of bars.
-pub(super) fn flame_graph(tree: &ProfileTree, nodes: usize) -> FlameGraph {
+pub(super) fn flame_graph(tree: &ProfileTree, nodes: usize, limits: &QueryLimits) -> Result<FlameGraph, QueryError> {
     if tree.is_empty() {
-        return FlameGraph::default();
+        return Ok(FlameGraph::default());
     }
+    limits.take(tree.answer_bytes(nodes))?;
     let levels = Levels::of(&tree.cut(nodes));
-    FlameGraph { names: levels.names, levels: levels.bars, total: tree.total(), max_self: levels.own_max }
+    Ok(FlameGraph { names: levels.names, levels: levels.bars, total: tree.total(), max_self: levels.own_max })
 }
 
 /// Two trees as levels of bars.
-pub(super) fn flame_graph_diff(left: &ProfileTree, right: &ProfileTree, nodes: usize) -> FlameGraphDiff {
+pub(super) fn flame_graph_diff(
+    left: &ProfileTree,
+    right: &ProfileTree,
+    nodes: usize,
+    limits: &QueryLimits,
+) -> Result<FlameGraphDiff, QueryError> {
+    limits.take(left.answer_bytes(nodes).saturating_add(right.answer_bytes(nodes)))?;
     let levels = Levels::of_two(&left.cut(nodes), &right.cut(nodes));
     let (left_ticks, right_ticks) = (left.total(), right.total());
-    FlameGraphDiff {
+    Ok(FlameGraphDiff {
         names: levels.names,
         levels: levels.bars,
         total: left_ticks.saturating_add(right_ticks),
         max_self: levels.own_max,
         left_ticks,
         right_ticks,
-    }
+    })
+}
+
+/// Memory of pprof in the answer of a method: a copy, or JSON that writes a byte of a text in six.
+pub(super) fn pprof_answer_bytes(pprof: &[u8], codec: Codec) -> u64 {
+    let times = match codec {
+        Codec::Protobuf => 1,
+        Codec::Json => 12,
+    };
+    (pprof.len() as u64).saturating_mul(times)
 }
 
 /// A tree for Graphviz, of [`DOT_NODES_MAX`] functions at most.
 pub(super) fn dot(tree: &ProfileTree, profile_type: &ProfileType, nodes: usize, limits: &QueryLimits) -> Result<String, QueryError> {
     let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
     let mut out = format!("digraph \"{}\" {{\nnode [shape=box]\n", quoted(&profile_type.to_string()));
+    limits.take(tree.memory_bytes().saturating_mul(2))?;
     let mut memory = limits.growing();
     let mut above: Vec<usize> = Vec::new();
     for (number, node) in tree.cut(nodes.min(DOT_NODES_MAX)).nodes().into_iter().enumerate().skip(1) {

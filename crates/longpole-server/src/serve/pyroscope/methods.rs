@@ -12,7 +12,7 @@ use longpole_wire::pyroscope::querier::{
     self, AnswerFormat, ProfileQuery, ProfileStats, QuerierMethod, QueryAnalysis, QueryScope, SeriesAnswer, SeriesPoint, StacktracesAnswer,
 };
 
-use super::answers::{distinct, dot, flame_graph, flame_graph_diff, nodes_max};
+use super::answers::{distinct, dot, flame_graph, flame_graph_diff, nodes_max, pprof_answer_bytes};
 use super::over_time::{self, LabelSet, Steps, label_bytes, labels};
 use crate::serve::profiles::matching::{names_of, value_of};
 use crate::serve::profiles::wanted::Wanted;
@@ -31,7 +31,7 @@ pub(super) fn answer(store: &LiveStore, method: QuerierMethod, query: &[u8], cod
     if method == QuerierMethod::Diff {
         let [left, right] = querier::decode_diff(query, codec)?;
         let [left, right] = [tree(store, &left)?, tree(store, &right)?];
-        return Ok(querier::diff(&flame_graph_diff(&left.0, &right.0, left.1), codec));
+        return Ok(querier::diff(&flame_graph_diff(&left.0, &right.0, left.1, store.limits())?, codec));
     }
     let query = querier::decode(method, query, codec)?;
     match method {
@@ -52,9 +52,9 @@ pub(super) fn answer(store: &LiveStore, method: QuerierMethod, query: &[u8], cod
         }
         QuerierMethod::Series => Ok(querier::label_sets(&label_sets(store, &query)?, codec)),
         QuerierMethod::SelectMergeStacktraces | QuerierMethod::SelectMergeSpanProfile => {
-            Ok(querier::stacktraces(&stacktraces(store, &query)?, codec)?)
+            Ok(querier::stacktraces(&stacktraces(store, &query, codec)?, codec)?)
         }
-        QuerierMethod::SelectMergeProfile => Ok(querier::pprof(pprof::profile(store, &Wanted::of(&query, true)?)?, codec)?),
+        QuerierMethod::SelectMergeProfile => Ok(querier::pprof(merged_pprof(store, &query, codec)?, codec)?),
         QuerierMethod::SelectSeries => Ok(querier::series(&points(store, &query)?, codec)),
         QuerierMethod::SelectHeatmap => Err("longpole has no heat maps yet".into()),
         QuerierMethod::GetProfileStats => Ok(querier::profile_stats(stats(store)?, codec)),
@@ -76,18 +76,24 @@ fn tree(store: &LiveStore, query: &ProfileQuery) -> Result<(ProfileTree, usize),
     Ok((merged::tree(store, &wanted(query)?, &query.call_site)?, nodes_max(query.max_nodes)))
 }
 
-fn stacktraces(store: &LiveStore, query: &ProfileQuery) -> Result<StacktracesAnswer, QueryError> {
+fn merged_pprof(store: &LiveStore, query: &ProfileQuery, codec: Codec) -> Result<Vec<u8>, QueryError> {
+    let profile = pprof::profile(store, &wanted(query)?, &query.call_site)?;
+    store.limits().take(pprof_answer_bytes(&profile, codec))?;
+    Ok(profile)
+}
+
+fn stacktraces(store: &LiveStore, query: &ProfileQuery, codec: Codec) -> Result<StacktracesAnswer, QueryError> {
     let wanted = wanted(query)?;
     let tree = || merged::tree(store, &wanted, &query.call_site);
     let nodes = nodes_max(query.max_nodes);
     match query.format {
         AnswerFormat::Tree => Err("format: longpole answers FLAMEGRAPH, DOT and PPROF, and no TREE".into()),
-        AnswerFormat::Pprof => Ok(StacktracesAnswer::Pprof(pprof::profile(store, &wanted)?)),
+        AnswerFormat::Pprof => Ok(StacktracesAnswer::Pprof(merged_pprof(store, query, codec)?)),
         AnswerFormat::Dot => {
             let of_type = wanted.profile_type.clone().unwrap_or_default();
             Ok(StacktracesAnswer::Dot(dot(&tree()?, &of_type, nodes, store.limits())?))
         }
-        _ => Ok(StacktracesAnswer::FlameGraph(flame_graph(&tree()?, nodes))),
+        _ => Ok(StacktracesAnswer::FlameGraph(flame_graph(&tree()?, nodes, store.limits())?)),
     }
 }
 

@@ -70,7 +70,7 @@ pub(super) async fn one(QueriedStore(store): QueriedStore, RawQuery(query): RawQ
             }
         }
         let all = Steps::of(&all, start_millis, step.saturating_mul(1_000));
-        let graph = flame_graph(&tree, nodes);
+        let graph = flame_graph(&tree, nodes, store.limits())?;
         Ok(Text(JSON, render::flamebearer(&graph, &range.profile_type, Some(&timeline(all, step)), &groups)))
     })
     .await
@@ -101,7 +101,7 @@ pub(super) async fn two(QueriedStore(store): QueriedStore, RawQuery(query): RawQ
         let ([left, right], options) =
             render::render_diff(parameters.pairs(), now()).map_err(|error| QueryError::Bad(error.to_string()))?;
         let tree = |range: &RenderRange| merged::tree(&store, &wanted(range)?, &[]);
-        let graph = flame_graph_diff(&tree(&left)?, &tree(&right)?, nodes_max(options.max_nodes.map(i64::from)));
+        let graph = flame_graph_diff(&tree(&left)?, &tree(&right)?, nodes_max(options.max_nodes.map(i64::from)), store.limits())?;
         Ok(Text(JSON, render::flamebearer_diff(&graph, &right.profile_type)))
     })
     .await

@@ -1,6 +1,6 @@
 //! The profiles of a server that stand in no segment yet, in memory.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use longpole_model::profile::{ProfileBatch, ProfileSeries, ProfileValue, SERVICE_LABEL};
@@ -15,7 +15,7 @@ use crate::numbers::{u32_of, usize_of};
 /// series of their service.
 const SERIES_MAX: usize = if cfg!(test) { 4 } else { 1 << 16 };
 
-/// Series that take those that are too many. With more services and types than that, values are left out.
+/// Series that take those that are too many. With more services and types than that, the generation has to end.
 const OVERFLOW_SERIES_MAX: usize = if cfg!(test) { 2 } else { 1_024 };
 
 /// The label of the series that all of a service behind [`SERIES_MAX`] count for.
@@ -32,8 +32,8 @@ pub(crate) struct ProfileHead {
     series_bytes: usize,
     /// Values whose series was one too many.
     overflown: u64,
-    /// Values that even the series for those had no place for.
-    left_out: u64,
+    /// Whether every series has its own place, however many there are.
+    is_unbounded: bool,
 }
 
 /// Where a value of a series is counted.
@@ -41,7 +41,6 @@ pub(crate) struct ProfileHead {
 enum SeriesPlace {
     Own(u32),
     Overflow(u32),
-    None,
 }
 
 impl ProfileHead {
@@ -55,9 +54,25 @@ impl ProfileHead {
         self.overflown
     }
 
-    /// Values that count for no series, because there were too many services and types.
-    pub(crate) fn left_out(&self) -> u64 {
-        self.left_out
+    /// One for logs that an earlier server left: together they may have more series than one generation takes.
+    pub(crate) fn unbounded() -> Self {
+        ProfileHead { is_unbounded: true, ..ProfileHead::default() }
+    }
+
+    /// Whether each series of a request has a place, its own or that of its service.
+    pub(crate) fn has_room(&self, batch: &ProfileBatch) -> bool {
+        let mut len = self.series.len();
+        if self.is_unbounded || len + batch.series.len() <= SERIES_MAX {
+            return true;
+        }
+        let mut new: HashSet<ProfileSeries> = HashSet::new();
+        for series in batch.series.iter().filter(|series| !self.series_of.contains_key(*series)) {
+            let place = if len < SERIES_MAX { series.clone() } else { overflow_of(series) };
+            if !self.series_of.contains_key(&place) && new.insert(place) {
+                len += 1;
+            }
+        }
+        len <= SERIES_MAX + OVERFLOW_SERIES_MAX
     }
 
     /// Bytes that it takes in memory, about.
@@ -100,10 +115,6 @@ impl ProfileHead {
                     self.overflown += 1;
                     place
                 }
-                SeriesPlace::None => {
-                    self.left_out += 1;
-                    continue;
-                }
             };
             self.values.push(ProfileValue { series, stack: *stack, ..*value });
             let [first, last] = self.times.unwrap_or([value.time; 2]);
@@ -115,15 +126,12 @@ impl ProfileHead {
         if let Some(known) = self.series_of.get(series) {
             return SeriesPlace::Own(*known);
         }
-        if self.series.len() < SERIES_MAX {
+        if self.is_unbounded || self.series.len() < SERIES_MAX {
             return SeriesPlace::Own(self.add_series(series.clone()));
         }
         let overflow = overflow_of(series);
-        match self.series_of.get(&overflow) {
-            Some(known) => SeriesPlace::Overflow(*known),
-            None if self.series.len() < SERIES_MAX + OVERFLOW_SERIES_MAX => SeriesPlace::Overflow(self.add_series(overflow)),
-            None => SeriesPlace::None,
-        }
+        let known = self.series_of.get(&overflow).copied();
+        SeriesPlace::Overflow(known.unwrap_or_else(|| self.add_series(overflow)))
     }
 
     fn add_series(&mut self, series: ProfileSeries) -> u32 {
@@ -165,11 +173,20 @@ mod tests {
     }
 
     #[test]
-    fn too_many_services_are_left_out_and_counted() {
-        let mut head = ProfileHead::default();
-        (0..20).for_each(|service| head.push(&profile_batch(&format!("service-{service}"), 0, &[("main", 1)])));
-        assert_eq!(head.series.len(), SERIES_MAX + OVERFLOW_SERIES_MAX);
-        assert_eq!((head.values.len(), head.overflown(), head.left_out()), (6, 2, 14));
+    fn a_generation_has_room_for_a_number_of_services() {
+        let batch = |service: usize| profile_batch(&format!("service-{service}"), 0, &[("main", 1)]);
+        let (mut head, mut unbounded) = (ProfileHead::default(), ProfileHead::unbounded());
+        for service in 0..20 {
+            assert_eq!(head.has_room(&batch(service)), service < SERIES_MAX + OVERFLOW_SERIES_MAX);
+            if head.has_room(&batch(service)) {
+                head.push(&batch(service));
+            }
+            assert!(unbounded.has_room(&batch(service)));
+            unbounded.push(&batch(service));
+        }
+        assert!(head.has_room(&batch(0)), "its series is known");
+        assert_eq!((head.series.len(), head.values.len(), head.overflown()), (SERIES_MAX + OVERFLOW_SERIES_MAX, 6, 2));
+        assert_eq!((unbounded.series.len(), unbounded.overflown()), (20, 0));
     }
 
     #[test]
