@@ -32,6 +32,9 @@ use crate::limits::{ANSWER_STALL_MAX, ANSWER_WAIT_MAX, GOODBYE_MAX, HEAD_BYTES_M
 use crate::off_the_reactor::Query;
 use crate::otlp_request::{Signal, grpc, grpc_call};
 
+/// Where queries of Pyroscope are posted to: they keep nothing, so nobody waits for one whose client left.
+const QUERIER: &str = "/querier.v1.";
+
 /// HTTP/1.1 and HTTP/2, as the receiver serves them.
 pub(super) fn http() -> auto::Builder<TokioExecutor> {
     let mut http = auto::Builder::new(TokioExecutor::new());
@@ -144,7 +147,8 @@ async fn answer(
         if let Some(objection) = of_host.or_else(|| refusal::objection_of_page(&request)) {
             return Ok(refusal::refuse(&request, &objection.reason));
         }
-        let is_alone = request.version() < Version::HTTP_2 && [Method::GET, Method::HEAD].contains(request.method());
+        let only_reads = [Method::GET, Method::HEAD].contains(request.method()) || request.uri().path().starts_with(QUERIER);
+        let is_alone = request.version() < Version::HTTP_2 && only_reads;
         let answered = async { Ok(as_answer(queries.clone().oneshot(request).await?, &context.memory, &connection).await) };
         return tokio::select! {
             // First, so that a query is counted whose client left before it began.
