@@ -82,7 +82,7 @@ impl LiveGeneration {
         Ok(())
     }
 
-    pub(super) fn publish(&self, spans: &[Span], received: Timestamp) {
+    fn publish(&self, spans: &[Span], received: Timestamp) {
         let mut head = write(&self.head);
         spans.iter().for_each(|span| head.push(span));
         drop(head);
@@ -101,7 +101,7 @@ impl LiveGeneration {
         Ok(())
     }
 
-    pub(super) fn publish_profiles(&self, batch: &ProfileBatch, received: Timestamp) {
+    fn publish_profiles(&self, batch: &ProfileBatch, received: Timestamp) {
         let mut profiles = write(&self.profiles);
         profiles.push(batch);
         self.profile_bytes.store(profiles.memory_bytes(), Ordering::Relaxed);
@@ -109,7 +109,7 @@ impl LiveGeneration {
         self.note_received(received);
     }
 
-    pub(super) fn note_received(&self, received: Timestamp) {
+    fn note_received(&self, received: Timestamp) {
         let mut times = lock(&self.received);
         let [first, last] = times.unwrap_or([received; 2]);
         *times = Some([first.min(received), last.max(received)]);
@@ -151,13 +151,7 @@ impl LiveGeneration {
     }
 
     /// Takes what a log holds. Returns whether it is damaged, beyond a last request that was never acknowledged.
-    pub(super) fn replay(
-        &self,
-        logs: &NodeLogs,
-        number: u64,
-        decode: &mut DecodeRequest<'_>,
-        problems: &mut Vec<String>,
-    ) -> Result<bool, StoreError> {
+    fn replay(&self, logs: &NodeLogs, number: u64, decode: &mut DecodeRequest<'_>, problems: &mut Vec<String>) -> Result<bool, StoreError> {
         let mut is_damaged = false;
         let path = logs.wal.join(generation::file_name(number));
         let unknown = Generation { node: logs.node.clone(), tenant: TENANT.to_owned(), number, begun: self.begun };

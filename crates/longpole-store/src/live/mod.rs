@@ -406,11 +406,14 @@ impl LiveStore {
             // After a step of the clock back its age is unknown: it ends, and the next one begins by the new time.
             let age = u64::try_from(now.nanos_since(state.current.begun)).unwrap_or(u64::MAX);
             let bytes = state.current.wal.as_ref().map_or(0, WalWriter::bytes);
-            let LiveOptions { generation_spans, generation_values, generation_bytes, generation_nanos, .. } = shared.options;
-            let takes_much = state.current.profile_bytes.load(Ordering::Relaxed) >= shared.options.generation_profile_bytes
+            let profile_bytes = state.current.profile_bytes.load(Ordering::Relaxed);
+            let options = &shared.options;
+            let is_full = spans >= options.generation_spans
+                || values >= options.generation_values
+                || profile_bytes >= options.generation_profile_bytes
+                || bytes >= options.generation_bytes
                 || state.current.has_no_room.load(Ordering::Relaxed);
-            let is_full = spans >= generation_spans || values >= generation_values || bytes >= generation_bytes || takes_much;
-            let is_due = is_full || age >= generation_nanos;
+            let is_due = is_full || age >= options.generation_nanos;
             (spans + values > 0 && (is_due || must_end)).then_some(state.current.number)
         };
         if let Some(number) = due {

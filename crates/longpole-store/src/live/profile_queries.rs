@@ -6,9 +6,11 @@ use std::sync::Arc;
 use longpole_model::profile::{ProfileBatch, ProfileSeries, ProfileValue, ProfiledSpan};
 use longpole_model::{StackId, Timestamp};
 
-use super::profiles::{GrowingSums, NamedStacks, stacks_of};
+use super::profiles::{GrowingSums, HeadSnapshot, NamedStacks, OpenProfiles, stacks_of};
+use super::segment::Segment;
 use super::{Appended, LiveGeneration, LiveStore, ProfileFilter, ProfilePart, read};
 use crate::error::StoreError;
+use crate::memory::query_memory::Held;
 use crate::query_limits::QueryLimits;
 use crate::wal::{WalError, encode_profiles};
 
@@ -42,14 +44,12 @@ impl LiveStore {
             }
             Ok(())
         };
-        for segment in segments.iter().filter(|segment| segment.entry.has_profiles_between(filter.from, filter.until)) {
-            let Some(opened) = self.shared.of_segment(segment, segment.profiles(&self.query))? else { continue };
+        for opened in self.opened(&segments, filter) {
+            let (_, opened) = opened?;
             opened.series_of(filter).try_for_each(&mut add)?;
         }
         for generation in generations {
-            self.query.check()?;
-            let snapshot = read(&generation.profiles).snapshot();
-            let _held = self.query.hold(snapshot.memory_bytes())?;
+            let (snapshot, _held) = self.snapshot(&generation)?;
             snapshot.series_of(filter).iter().try_for_each(&mut add)?;
         }
         Ok(found)
@@ -86,16 +86,14 @@ impl LiveStore {
             known[place] = Some(of_this);
             take(of_this, value)
         };
-        for segment in segments.iter().filter(|segment| segment.entry.has_profiles_between(filter.from, filter.until)) {
-            let Some(opened) = self.shared.of_segment(segment, segment.profiles(&self.query))? else { continue };
+        for opened in self.opened(&segments, filter) {
+            let (segment, opened) = opened?;
             let mut known = Vec::new();
             let read = opened.each_value(filter, &self.query, |series, value| take_of(&mut known, series, value));
             self.shared.of_segment(segment, read)?;
         }
         for generation in generations {
-            self.query.check()?;
-            let snapshot = read(&generation.profiles).snapshot();
-            let _held = self.query.hold(snapshot.memory_bytes())?;
+            let (snapshot, _held) = self.snapshot(&generation)?;
             let mut known = Vec::new();
             snapshot.each_value(filter, &self.query, |series, value| take_of(&mut known, series, value))?;
         }
@@ -136,8 +134,8 @@ impl LiveStore {
     ) -> Result<(), StoreError> {
         let (generations, segments) = self.shared.all();
         let query = &self.query;
-        for segment in segments.iter().filter(|segment| segment.entry.has_profiles_between(filter.from, filter.until)) {
-            let Some(opened) = self.shared.of_segment(segment, segment.profiles(query))? else { continue };
+        for opened in self.opened(&segments, filter) {
+            let (segment, opened) = opened?;
             let before = query.memory.bytes();
             let mut sums = GrowingSums::new(query);
             let read = opened.each_value(filter, query, |_, value| sums.add(key(value), value));
@@ -146,10 +144,8 @@ impl LiveStore {
             self.hand_over(named.part(Arc::clone(opened.series()), sums), before, &mut take)?;
         }
         for generation in generations {
-            query.check()?;
+            let (snapshot, _held) = self.snapshot(&generation)?;
             let before = query.memory.bytes();
-            let snapshot = read(&generation.profiles).snapshot();
-            query.take(snapshot.memory_bytes())?;
             let mut sums = GrowingSums::new(query);
             snapshot.each_value(filter, query, |_, value| sums.add(key(value), value))?;
             let sums = sums.finish();
@@ -157,6 +153,27 @@ impl LiveStore {
             self.hand_over(named.part(snapshot.series, sums), before, &mut take)?;
         }
         Ok(())
+    }
+
+    /// The segments that may have values in the time of a query, with the tables of their profiles.
+    fn opened<'a>(
+        &'a self,
+        segments: &'a [Arc<Segment>],
+        filter: &'a ProfileFilter<'_>,
+    ) -> impl Iterator<Item = Result<(&'a Arc<Segment>, Arc<OpenProfiles>), StoreError>> {
+        let in_time = segments.iter().filter(|segment| segment.entry.has_profiles_between(filter.from, filter.until));
+        in_time.filter_map(|segment| {
+            let opened = self.shared.of_segment(segment, segment.profiles(&self.query)).transpose()?;
+            Some(opened.map(|opened| (segment, opened)))
+        })
+    }
+
+    /// What a generation has at this moment, and the memory of the copy.
+    fn snapshot(&self, generation: &LiveGeneration) -> Result<(HeadSnapshot, Held), StoreError> {
+        self.query.check()?;
+        let snapshot = read(&generation.profiles).snapshot();
+        let held = self.query.hold(snapshot.memory_bytes())?;
+        Ok((snapshot, held))
     }
 
     /// Hands over a part, for which memory was taken beyond `before`: it is given back then.

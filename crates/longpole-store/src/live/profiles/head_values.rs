@@ -81,7 +81,7 @@ impl HeadSnapshot {
         Ok(())
     }
 
-    /// The series with a value between two times that `is_wanted` wants.
+    /// The series with a value that a query wants.
     pub(in crate::live) fn series_of(&self, filter: &ProfileFilter<'_>) -> Vec<Arc<ProfileSeries>> {
         let mut has_value = vec![false; self.series.len()];
         self.values.iter().filter(|value| filter.wants(value)).for_each(|value| has_value[value.series as usize] = true);

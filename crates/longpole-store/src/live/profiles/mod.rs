@@ -19,6 +19,7 @@ mod tests;
 
 pub use self::head::OVERFLOW_LABEL;
 pub(super) use self::head::ProfileHead;
+pub(super) use self::head_values::HeadSnapshot;
 pub(super) use self::named_stacks::{NamedStacks, stacks_of};
 pub(super) use self::query::{GrowingSums, overlaps};
 pub use self::query::{ProfileFilter, ProfilePart, ProfileStacks, ProfileSums, SeriesList};

@@ -13,6 +13,21 @@ use crate::query_limits::{GrowingMemory, QueryLimits};
 /// Memory of a sum, with its place in the map of all: about.
 const SUM_BYTES: u64 = 64;
 
+/// Memory of a location without its frames, of a frame, and of a stack without its locations, with what finds each: about.
+pub(super) const LOCATION_BYTES: usize = 2 * size_of::<Location>() + 16;
+pub(super) const FRAME_BYTES: usize = 2 * size_of::<Frame>();
+pub(super) const STACK_BYTES: usize = 2 * size_of::<Stack>() + 16;
+
+/// Memory of a stack of a query.
+pub(super) fn stack_bytes(stack: &Stack) -> u64 {
+    (STACK_BYTES + size_of_val(&*stack.locations)) as u64
+}
+
+/// Memory of a location of a query; its texts are shared.
+pub(super) fn location_bytes(location: &Location) -> u64 {
+    (LOCATION_BYTES + location.frames.len() * FRAME_BYTES) as u64
+}
+
 /// The series of a head or segment, by place.
 pub type SeriesList = Arc<[Arc<ProfileSeries>]>;
 
@@ -76,11 +91,9 @@ pub struct ProfileStacks {
 impl<K> ProfilePart<K> {
     /// Memory that it takes, about; texts and series are shared.
     pub fn memory_bytes(&self) -> u64 {
-        let of_stack = |stack: &Stack| size_of::<Stack>() + size_of_val(&*stack.locations);
-        let of_location = |location: &Location| size_of::<Location>() + size_of_val(&*location.frames);
-        let stacks: usize = self.stacks.stacks.iter().map(of_stack).sum();
-        let locations: usize = self.stacks.locations.iter().map(of_location).sum();
-        self.sums.len() as u64 * SUM_BYTES + (stacks + locations) as u64
+        let stacks: u64 = self.stacks.stacks.iter().map(stack_bytes).sum();
+        let locations: u64 = self.stacks.locations.iter().map(location_bytes).sum();
+        self.sums.len() as u64 * SUM_BYTES + stacks + locations
     }
 }
 

@@ -7,12 +7,8 @@ use longpole_model::stack::LocationKind;
 use longpole_model::{Frame, Location, LocationId, Mapping, MappingId, Stack, StackId};
 
 use super::named_stacks::NamedStacks;
+use super::query::{FRAME_BYTES, LOCATION_BYTES, STACK_BYTES, location_bytes, stack_bytes};
 use crate::numbers::u32_of;
-
-/// Memory of a location without its frames, of a frame, and of a stack without its locations, with what finds each: about.
-const LOCATION_BYTES: usize = 2 * size_of::<Location>() + 16;
-const FRAME_BYTES: usize = 2 * size_of::<Frame>();
-const STACK_BYTES: usize = 2 * size_of::<Stack>() + 16;
 
 /// What a location is, whoever has it.
 type LocationContent = (LocationKind, Vec<Frame>);
@@ -86,8 +82,7 @@ impl StackTables {
         let stacks = ids.iter().filter_map(|id| self.stacks.get(id.0 as usize)).cloned();
         let before = named.stacks.len();
         named.stacks.extend(stacks);
-        let bytes = |stack: &Stack| STACK_BYTES + size_of_val(&*stack.locations);
-        named.stacks[before..].iter().map(bytes).sum::<usize>() as u64
+        named.stacks[before..].iter().map(stack_bytes).sum()
     }
 
     /// Adds these locations to those that a query needs. Returns what they take; their texts are shared.
@@ -95,8 +90,7 @@ impl StackTables {
         let locations = ids.iter().filter_map(|id| self.locations.get(id.0 as usize)).cloned();
         let before = named.locations.len();
         named.locations.extend(locations);
-        let bytes = |location: &Location| LOCATION_BYTES + location.frames.len() * FRAME_BYTES;
-        named.locations[before..].iter().map(bytes).sum::<usize>() as u64
+        named.locations[before..].iter().map(location_bytes).sum()
     }
 
     /// Memory that it takes, about.
