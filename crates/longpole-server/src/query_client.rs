@@ -99,15 +99,9 @@ const NOT_RESOLVED: &str = "dns error";
 
 /// The cause that says most: `Connection refused` and not "client error".
 fn reason(error: &(dyn Error + 'static), host: &str) -> String {
-    let mut causes = vec![error.to_string()];
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        causes.push(error.to_string());
-        cause = error.source();
-    }
-    let is_unresolved = causes.iter().any(|cause| cause == NOT_RESOLVED);
-    let innermost = causes.pop().unwrap_or_default();
-    if is_unresolved {
+    let causes = || std::iter::successors(Some(error), |&error| error.source()).map(ToString::to_string);
+    let innermost = causes().last().unwrap_or_default();
+    if causes().any(|cause| cause == NOT_RESOLVED) {
         // What resolved it, and why it could not.
         let why = innermost.rsplit_once(": ").map_or(innermost.as_str(), |(_, why)| why);
         return format!("failed to resolve the host {host}: {why}");

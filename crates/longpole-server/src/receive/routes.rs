@@ -13,6 +13,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
+use longpole_wire::pyroscope::querier;
 use tokio::net::TcpStream;
 use tower::ServiceExt;
 
@@ -31,9 +32,6 @@ use crate::answer::AnswerBody;
 use crate::limits::{ANSWER_STALL_MAX, ANSWER_WAIT_MAX, GOODBYE_MAX, HEAD_BYTES_MAX, STREAM_HEAD_BYTES_MAX, STREAMS_PER_CONNECTION_MAX};
 use crate::off_the_reactor::Query;
 use crate::otlp_request::{Signal, grpc, grpc_call};
-
-/// Where queries of Pyroscope are posted to: they keep nothing, so nobody waits for one whose client left.
-const QUERIER: &str = "/querier.v1.";
 
 /// HTTP/1.1 and HTTP/2, as the receiver serves them.
 pub(super) fn http() -> auto::Builder<TokioExecutor> {
@@ -147,7 +145,8 @@ async fn answer(
         if let Some(objection) = of_host.or_else(|| refusal::objection_of_page(&request)) {
             return Ok(refusal::refuse(&request, &objection.reason));
         }
-        let only_reads = [Method::GET, Method::HEAD].contains(request.method()) || request.uri().path().starts_with(QUERIER);
+        // Queries of Pyroscope are posted.
+        let only_reads = [Method::GET, Method::HEAD].contains(request.method()) || request.uri().path().starts_with(querier::SERVICE);
         let is_alone = request.version() < Version::HTTP_2 && only_reads;
         let answered = async { Ok(as_answer(queries.clone().oneshot(request).await?, &context.memory, &connection).await) };
         return tokio::select! {

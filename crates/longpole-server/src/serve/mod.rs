@@ -34,7 +34,6 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::response::IntoResponse;
 use axum::routing::get;
 use http::StatusCode;
 use longpole_model::{Loss, LossKind, Timestamp};
@@ -55,6 +54,7 @@ pub use self::sampling::{Strategies, StrategiesError};
 use self::server_state::ServerState;
 use self::starting::Starting;
 use crate::api::causes;
+use crate::off_the_reactor::{Unfinished, off_the_reactor};
 use crate::receive::{
     AccessTokens, AllowedOrigins, Clients, HttpPort, IDLE_AT_THE_END, MemoryAccount, OpenPorts, Receiver, ReceiverHandle, ReceiverOptions,
 };
@@ -292,10 +292,9 @@ fn admin_routes(
         let text = Arc::clone(&text);
         // Figures of the store wait for what is pushed at this moment.
         async move {
-            match tokio::task::spawn_blocking(move || text()).await {
-                Ok(text) => ([(http::header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response(),
-                Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-            }
+            let text = off_the_reactor(move || Ok::<_, Unfinished>(text())).await;
+            text.map(|text| ([(http::header::CONTENT_TYPE, "text/plain; version=0.0.4")], text))
+                .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
         }
     };
     Router::new()

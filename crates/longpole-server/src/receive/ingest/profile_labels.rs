@@ -65,16 +65,13 @@ impl<'a> LabelMaker<'a> {
                 }
             }
         }
-        // The service first: what follows must not take the steps that it needs.
-        let (service, others): (Vec<_>, Vec<_>) = shown.into_iter().partition(|(name, _)| name == SERVICE_LABEL);
-        Ok(service.into_iter().chain(others).map(|(name, value)| self.label(&name.as_str().into(), &value.as_str().into())).collect())
+        let shown: Labels = shown.into_iter().map(|(name, value)| (name.as_str().into(), value.as_str().into())).collect();
+        Ok(self.kept(&shown))
     }
 
     /// A series: what its profile and its sample say, each label once.
     pub(super) fn series(&mut self, profile_type: &ProfileType, of_profile: &Labels, of_sample: &[(Text, Text)]) -> ProfileSeries {
-        // The service first, as above; it is known then.
-        of_sample.iter().filter(|(name, _)| label_name(name) == SERVICE_LABEL).for_each(|(name, value)| drop(self.label(name, value)));
-        let mut labels: Labels = of_sample.iter().map(|(name, value)| self.label(name, value)).collect();
+        let mut labels = self.kept(of_sample);
         labels.retain(|(name, _)| !name.starts_with(HIDDEN_LABEL));
         for (name, value) in of_profile {
             if !labels.iter().any(|(known, _)| known == name) {
@@ -87,6 +84,12 @@ impl<'a> LabelMaker<'a> {
         labels.sort();
         labels.dedup_by(|a, b| a.0 == b.0);
         ProfileSeries { profile_type: self.profile_type(profile_type), labels }
+    }
+
+    /// Labels as they are kept. The service comes first: what follows must not take the steps that it needs.
+    fn kept(&mut self, labels: &[(Text, Text)]) -> Labels {
+        let (service, others): (Vec<_>, Vec<_>) = labels.iter().partition(|(name, _)| label_name(name) == SERVICE_LABEL);
+        service.into_iter().chain(others).map(|(name, value)| self.label(name, value)).collect()
     }
 
     /// A label as it is kept.

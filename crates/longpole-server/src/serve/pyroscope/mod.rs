@@ -24,7 +24,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 use longpole_store::live::LiveStore;
 use longpole_wire::pyroscope::Codec;
-use longpole_wire::pyroscope::querier::QuerierMethod;
+use longpole_wire::pyroscope::querier::{QuerierMethod, SERVICE};
 
 use super::grpc_queries;
 use super::query_error::QueryError;
@@ -38,7 +38,7 @@ const QUERY_BYTES_MAX: usize = 1 << 20;
 
 pub(super) fn routes(store: LiveStore) -> Router {
     Router::new()
-        .route("/querier.v1.QuerierService/{method}", post(method))
+        .route(&format!("{SERVICE}{{method}}"), post(method))
         .route("/render", get(render::one))
         .route("/pyroscope/render", get(render::one))
         .route("/render-diff", get(render::two))

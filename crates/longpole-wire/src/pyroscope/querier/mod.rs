@@ -19,3 +19,6 @@ pub use response::{
     FlameGraph, FlameGraphDiff, HeatmapAnswer, HeatmapSlot, ProfileExemplar, ProfileStats, QueryAnalysis, QueryScope, SeriesAnswer,
     SeriesPoint, StacktracesAnswer, analysis, diff, heatmap, label_sets, names, pprof, profile_stats, profile_types, series, stacktraces,
 };
+
+/// Where methods are posted to: their names follow.
+pub const SERVICE: &str = "/querier.v1.QuerierService/";
