@@ -1,6 +1,5 @@
 /** Two runs of one command: which to compare, and the words for it. */
 import type { Diff, OperationDiff, Recording, StateDiff } from '../api/types.gen';
-import type { Nanos } from '../base/brand';
 import { formatDuration, formatMean, signed } from './format';
 
 /** Whether the list has the end of a run. */
@@ -55,7 +54,7 @@ export function signedDuration(nanos: number): string {
 }
 
 /** `longer` or `shorter`; the difference as a length. */
-export function differenceInWords(delta: Nanos): string {
+export function differenceInWords(delta: number): string {
   if (delta === 0) return 'as long as';
   return `${formatDuration(Math.abs(delta))} ${delta > 0 ? 'longer' : 'shorter'} than`;
 }

@@ -5,7 +5,7 @@ use longpole_recording::view::diff::{CodeDiffView, DiffView, FateView, Operation
 
 use super::profile;
 use crate::terminal::screen::Screen;
-use crate::terminal::{self, Style, fit, pad, right};
+use crate::terminal::{Style, column_widths, fit, pad, right};
 
 /// States of an operation that stand in one line.
 const STATES_IN_A_LINE: usize = 2;
@@ -20,20 +20,7 @@ pub(crate) fn diff(view: &DiffView, style: Style) -> Screen {
     if let Some(code) = &view.code {
         return code_diff(view, code, style);
     }
-    let mut out = Vec::new();
-    let unit = TimeUnit::of(view.a.wall_nanos.max(view.b.wall_nanos));
-    out.push(format!(
-        "{}  {} {} → {} {}  {}",
-        style.strong("longpole diff"),
-        style.handle(&fit(&view.a.recording, 24)),
-        unit.show(view.a.wall_nanos),
-        style.handle(&fit(&view.b.recording, 24)),
-        unit.show(view.b.wall_nanos),
-        style.strong(&format!("{}{}", signed(unit, view.delta_nanos), share(view.delta_nanos, view.a.wall_nanos))),
-    ));
-    for note in &view.notes {
-        out.push(style.warning(&format!("note: {note}")));
-    }
+    let mut out = head(view, [view.a.wall_nanos, view.b.wall_nanos], "", style);
     out.push(String::new());
     if view.operations.is_empty() {
         let much = if view.truncated.operations > 0 {
@@ -63,13 +50,12 @@ pub(crate) fn diff(view: &DiffView, style: Style) -> Screen {
     out.into_iter().collect()
 }
 
-/// What changed in the samples of two recordings, if one of them has no critical path.
-fn code_diff(view: &DiffView, code: &CodeDiffView, style: Style) -> Screen {
-    let [before, after] = code.sampled_nanos;
+/// Both recordings with their times, and what they differ in beside those.
+fn head(view: &DiffView, [before, after]: [i64; 2], of: &str, style: Style) -> Vec<String> {
     let unit = TimeUnit::of(before.max(after));
     let delta = after.saturating_sub(before);
     let mut out = vec![format!(
-        "{}  {} {} → {} {} in samples  {}",
+        "{}  {} {} → {} {}{of}  {}",
         style.strong("longpole diff"),
         style.handle(&fit(&view.a.recording, 24)),
         unit.show(before),
@@ -78,6 +64,12 @@ fn code_diff(view: &DiffView, code: &CodeDiffView, style: Style) -> Screen {
         style.strong(&format!("{}{}", signed(unit, delta), share(delta, before))),
     )];
     out.extend(view.notes.iter().map(|note| style.warning(&format!("note: {note}"))));
+    out
+}
+
+/// What changed in the samples of two recordings, if one of them has no critical path.
+fn code_diff(view: &DiffView, code: &CodeDiffView, style: Style) -> Screen {
+    let mut out = head(view, code.sampled_nanos, " in samples", style);
     out.push(String::new());
     if code.functions.is_empty() {
         out.push("No function differs.".to_owned());
@@ -98,11 +90,7 @@ fn rows(out: &mut Vec<String>, view: &DiffView, style: Style) {
         .map(|o| [signed(unit, o.delta_nanos), path_unit.show(o.a.on_path_nanos), path_unit.show(o.b.on_path_nanos)])
         .collect();
     let heads = ["Δ on path", "before", "after"];
-    let width = |column: usize| {
-        let widest = cells.iter().map(|row| terminal::width(&row[column])).max().unwrap_or_default();
-        widest.max(terminal::width(heads[column]))
-    };
-    let widths = [width(0), width(1), width(2)];
+    let widths = column_widths(&heads, &cells);
     let fixed = widths.iter().map(|width| width + 2).sum::<usize>() + 2 * BAR_WIDTH + 1 + 2;
     let name_width = style.width().saturating_sub(fixed).max(NAME_WIDTH_MIN);
     out.push(style.strong(&format!(

@@ -111,25 +111,43 @@ function Operations({ diff }: { readonly diff: Diff }) {
   );
 }
 
+/** The second recording beside the first, in a sentence. */
+function Headline({
+  diff: { a, b },
+  verb,
+  nanos: [before, after],
+  of = '',
+  inWords,
+}: {
+  readonly diff: Diff;
+  readonly verb: string;
+  readonly nanos: readonly [number, number];
+  readonly of?: string;
+  readonly inWords: (delta: number) => string;
+}) {
+  const delta = after - before;
+  return (
+    <h1>
+      <Link to="/r/$rec" params={{ rec: b.recording }}>
+        {b.recording}
+      </Link>{' '}
+      {verb} <strong>{formatDuration(after)}</strong>
+      {of}: <em className={delta > 0 ? css.isLonger : css.isShorter}>{inWords(delta)}</em>{' '}
+      <Link to="/r/$rec" params={{ rec: a.recording }}>
+        {a.recording}
+      </Link>
+      {delta !== 0 && before > 0 && ` (${changeInWords(delta, before)})`}
+    </h1>
+  );
+}
+
 /** What changed in the samples of two recordings, if one of them is a profile. */
 function CodeComparison({ diff, code }: { readonly diff: Diff; readonly code: CodeDiff }) {
   const { a, b, notes } = diff;
-  const [before, after] = code.sampledNanos;
-  const delta = after - before;
   return (
     <>
       <div className={css.head}>
-        <h1>
-          <Link to="/r/$rec" params={{ rec: b.recording }}>
-            {b.recording}
-          </Link>{' '}
-          has <strong>{formatDuration(after)}</strong> in samples:{' '}
-          <em className={delta > 0 ? css.isLonger : css.isShorter}>{sampledInWords(delta)}</em>{' '}
-          <Link to="/r/$rec" params={{ rec: a.recording }}>
-            {a.recording}
-          </Link>
-          {delta !== 0 && before > 0 && ` (${changeInWords(delta, before)})`}
-        </h1>
+        <Headline diff={diff} verb="has" nanos={code.sampledNanos} of=" in samples" inWords={sampledInWords} />
         {notes.map((note) => (
           <Notice key={note} title={note} />
         ))}
@@ -208,23 +226,13 @@ function Runs({ runs, a, b }: { readonly runs: readonly Recording[]; readonly a:
 }
 
 function Comparison({ diff, recordings }: { readonly diff: Diff; readonly recordings: readonly Recording[] }) {
-  const { a, b, deltaNanos, code } = diff;
+  const { a, b, code } = diff;
   if (code !== null) return <CodeComparison diff={diff} code={code} />;
   const runs = runsOfCommand(recordings, b.recording);
   return (
     <>
       <div className={css.head}>
-        <h1>
-          <Link to="/r/$rec" params={{ rec: b.recording }}>
-            {b.recording}
-          </Link>{' '}
-          took <strong>{formatDuration(b.wallNanos)}</strong>:{' '}
-          <em className={deltaNanos > 0 ? css.isLonger : css.isShorter}>{differenceInWords(deltaNanos)}</em>{' '}
-          <Link to="/r/$rec" params={{ rec: a.recording }}>
-            {a.recording}
-          </Link>
-          {deltaNanos !== 0 && a.wallNanos > 0 && ` (${changeInWords(deltaNanos, a.wallNanos)})`}
-        </h1>
+        <Headline diff={diff} verb="took" nanos={[a.wallNanos, b.wallNanos]} inWords={differenceInWords} />
         <p className={parts.muted}>
           <code>{shortCommand(b.command)}</code>
         </p>
