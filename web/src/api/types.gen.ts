@@ -1769,13 +1769,13 @@ export interface Kept {
 export interface Server {
   /** Whether it has traces of services and takes files, as `longpole serve`; `longpole open` has recordings only. */
   readonly traces: boolean;
-  /** The port that takes OTLP over HTTP; null if there is none. */
+  /** A port that takes OTLP over HTTP; null if the server has recordings only. */
   readonly otlpHttpPort: number | null;
-  /** The port that takes OTLP over gRPC; null if there is none. */
+  /** A port that takes OTLP over gRPC; null if the server has recordings only. */
   readonly otlpGrpcPort: number | null;
-  /** The port that takes spans of Zipkin; null if there is none. */
+  /** A port that takes spans of Zipkin; null if the server has recordings only. */
   readonly zipkinPort: number | null;
-  /** The port that takes profiles of Pyroscope's clients; null if there is none. */
+  /** A port that takes profiles of Pyroscope's clients; null if the server has recordings only. */
   readonly pyroscopePort: number | null;
   /** Whether programs need a token to send. */
   readonly needsToken: boolean;

@@ -10,13 +10,13 @@ use super::shared::{nanos, unix_nano};
 pub struct ServerView {
     /// Whether it has traces of services and takes files, as `longpole serve`; `longpole open` has recordings only.
     pub traces: bool,
-    /// The port that takes OTLP over HTTP; null if there is none.
+    /// A port that takes OTLP over HTTP; null if the server has recordings only.
     pub otlp_http_port: Option<u32>,
-    /// The port that takes OTLP over gRPC; null if there is none.
+    /// A port that takes OTLP over gRPC; null if the server has recordings only.
     pub otlp_grpc_port: Option<u32>,
-    /// The port that takes spans of Zipkin; null if there is none.
+    /// A port that takes spans of Zipkin; null if the server has recordings only.
     pub zipkin_port: Option<u32>,
-    /// The port that takes profiles of Pyroscope's clients; null if there is none.
+    /// A port that takes profiles of Pyroscope's clients; null if the server has recordings only.
     pub pyroscope_port: Option<u32>,
     /// Whether programs need a token to send.
     pub needs_token: bool,

@@ -158,7 +158,9 @@ impl Server {
         let state = Arc::new(ServerState::default());
         let admin = admin_routes(&store, &metrics, &losses, &memory, &state);
         let turns = QueryTurns::new(Arc::clone(&metrics), &memory);
-        let port_of = |wanted| doors.iter().position(|door| *door == wanted).and_then(|place| open_ports.port_of(place)).map(u32::from);
+        // Each HTTP port takes what any of them takes, so the page names its own for a door that is closed.
+        let place_of = |wanted| doors.iter().position(|door| *door == wanted);
+        let port_of = |wanted| place_of(wanted).or_else(|| place_of(Door::Page)).and_then(|place| open_ports.port_of(place)).map(u32::from);
         let view = ServerView {
             traces: true,
             otlp_http_port: port_of(Door::OtlpHttp),
