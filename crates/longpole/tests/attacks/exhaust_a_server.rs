@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use crate::support::served::Served;
-use crate::support::{Sandbox, http};
+use crate::support::{Sandbox, http, recent_nanos};
 
 /// Spans of one service, whose names begin with a number and have 4 KB.
 fn spans(service: &str, numbers: std::ops::Range<u32>) -> Value {
     let span = |number: u32| {
         json!({
             "traceId": format!("{:032x}", u64::from(number) + 1), "spanId": "0000000000000001", "name": format!("{number:04000}"), "kind": 2,
-            "startTimeUnixNano": "1795867200000000000", "endTimeUnixNano": "1795867200001000000",
+            "startTimeUnixNano": recent_nanos().to_string(), "endTimeUnixNano": (recent_nanos() + 1_000_000).to_string(),
         })
     };
     let spans: Vec<Value> = numbers.map(span).collect();

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::support::http;
 use crate::support::served::Served;
-use crate::support::{Sandbox, c};
+use crate::support::{Sandbox, c, recent_nanos};
 
 /// Counts the calls that change something below a folder, and fails the one of a number; all from there on with `STORY_FAIL=always`.
 const SHIM: &str = r#"
@@ -119,8 +119,8 @@ fn body(trace: u64) -> String {
             "traceId": format!("{trace:032x}"),
             "spanId": format!("{:016x}", span + 1),
             "name": "reserve",
-            "startTimeUnixNano": "1795867200000000000",
-            "endTimeUnixNano": "1795867200500000000",
+            "startTimeUnixNano": recent_nanos().to_string(),
+            "endTimeUnixNano": (recent_nanos() + 500_000_000).to_string(),
         })
     };
     let spans: Vec<_> = (0..SPANS).map(span).collect();

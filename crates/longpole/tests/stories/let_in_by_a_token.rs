@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::support::http;
 use crate::support::served::Served;
-use crate::support::{Sandbox, longpole, role};
+use crate::support::{Sandbox, longpole, recent_nanos, role};
 
 const BOTH: &str = "both-0123456789abcdef";
 const SENDS: &str = "sends-0123456789abcdef";
@@ -23,7 +23,7 @@ fn only_a_token_lets_in() {
     let served = Served::start_with(&store, &["--token-file", file.to_str().unwrap()], &[]);
     let page = served.port("page");
     let span = json!({ "traceId": format!("{:032x}", 7), "spanId": "0000000000000001", "name": "reserve",
-        "startTimeUnixNano": "1795867200000000000", "endTimeUnixNano": "1795867200001000000" });
+        "startTimeUnixNano": recent_nanos().to_string(), "endTimeUnixNano": (recent_nanos() + 1_000_000).to_string() });
     let resource = json!({ "attributes": [{ "key": "service.name", "value": { "stringValue": "cart" } }] });
     let body = json!({ "resourceSpans": [{ "resource": resource, "scopeSpans": [{ "spans": [span] }] }] }).to_string();
     let send = |authorization: &[(&str, &str)]| {

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::support::http::{self, Answer};
 use crate::support::served::Served;
-use crate::support::{Sandbox, c, longpole, role};
+use crate::support::{Sandbox, c, longpole, recent_nanos, role};
 
 /// Kills of a server under load; `LONGPOLE_STORY_KILLS` asks for more.
 const KILLS: u64 = 6;
@@ -34,8 +34,8 @@ fn request(trace: u64, children: u64) -> String {
             "parentSpanId": if span == 1 { String::new() } else { format!("{:016x}", 1) },
             "name": if span == 1 { "POST /cart" } else { "reserve" },
             "kind": if span == 1 { 2 } else { 1 },
-            "startTimeUnixNano": (1_795_867_200_000_000_000_u64 + trace * 1_000_000 + span * 1_000).to_string(),
-            "endTimeUnixNano": (1_795_867_200_500_000_000_u64 + trace * 1_000_000 - span * 1_000).to_string(),
+            "startTimeUnixNano": (recent_nanos() + trace * 1_000_000 + span * 1_000).to_string(),
+            "endTimeUnixNano": (recent_nanos() + 500_000_000 + trace * 1_000_000 - span * 1_000).to_string(),
             "attributes": [{ "key": "cart.id", "value": { "intValue": trace.to_string() } }],
         })
     };
@@ -66,7 +66,7 @@ fn a_stock_sdk_sends_and_jaeger_and_zipkin_and_the_page_answer() {
             .unwrap();
         assert!(sent.status.success(), "{protocol}: {}", String::from_utf8_lossy(&sent.stderr));
     }
-    let zipkin = json!([{ "traceId": "00000000000000ab", "id": "1", "name": "get", "kind": "SERVER", "timestamp": 1_795_867_200_000_000_u64,
+    let zipkin = json!([{ "traceId": "00000000000000ab", "id": "1", "name": "get", "kind": "SERVER", "timestamp": recent_nanos() / 1_000,
         "duration": 1500, "localEndpoint": { "serviceName": "Frontend" }, "tags": { "http.path": "/x" } }]);
     let answer = http::post(served.port("zipkin"), "/api/v2/spans", "application/json", &zipkin.to_string()).unwrap();
     assert_eq!(answer.status, 202, "{}", answer.body);
@@ -126,7 +126,7 @@ fn a_stock_sdk_sends_and_jaeger_and_zipkin_and_the_page_answer() {
 fn zipkin(trace: u64, children: u64) -> String {
     let span = |span: u64| {
         let mut json = json!({
-            "traceId": format!("{trace:032x}"), "id": format!("{span:016x}"), "name": "reserve", "timestamp": 1_795_867_200_000_000_u64,
+            "traceId": format!("{trace:032x}"), "id": format!("{span:016x}"), "name": "reserve", "timestamp": recent_nanos() / 1_000,
             "duration": 1500, "localEndpoint": { "serviceName": "cart" },
         });
         if span > 1 {
@@ -145,8 +145,8 @@ fn protobuf(trace: u64, children: u64) -> Vec<u8> {
         span_id: id(span),
         parent_span_id: if span == 1 { Vec::new() } else { id(1) },
         name: "reserve".to_owned(),
-        start_time_unix_nano: 1_795_867_200_000_000_000,
-        end_time_unix_nano: 1_795_867_200_001_000_000,
+        start_time_unix_nano: recent_nanos(),
+        end_time_unix_nano: recent_nanos() + 1_000_000,
         ..Default::default()
     };
     let spans = (1..=children + 1).map(span).collect();
@@ -172,7 +172,7 @@ fn thrift(trace: u64, children: u64) -> Vec<u8> {
         }
         field(&mut spans, text_, 5, &text("reserve"));
         field(&mut spans, i32_, 7, &1_u32.to_be_bytes());
-        field(&mut spans, i64_, 8, &1_795_867_200_000_000_u64.to_be_bytes());
+        field(&mut spans, i64_, 8, &(recent_nanos() / 1_000).to_be_bytes());
         field(&mut spans, i64_, 9, &1_500_u64.to_be_bytes());
         spans.push(0);
     }
@@ -371,7 +371,7 @@ fn a_query_whose_client_left_stops() {
     for some in 0..10_u64 {
         let span = |trace: u64| {
             json!({ "traceId": format!("{trace:032x}"), "spanId": "0000000000000001", "name": "get",
-                "startTimeUnixNano": "1795867200000000000", "endTimeUnixNano": "1795867200000001000" })
+                "startTimeUnixNano": recent_nanos().to_string(), "endTimeUnixNano": (recent_nanos() + 1_000).to_string() })
         };
         let spans: Vec<Value> = (1..=20_000).map(|trace| span(some * 20_000 + trace)).collect();
         let resource = json!({ "attributes": [{ "key": "service.name", "value": { "stringValue": "cart" } }] });
@@ -420,6 +420,19 @@ fn a_store_has_one_server_and_a_taken_port_is_named() {
     let open = longpole(&sandbox.path("open")).args(["serve", "--listen", "0.0.0.0"]).output().unwrap();
     let error = String::from_utf8_lossy(&open.stderr).into_owned();
     assert!(!open.status.success() && error.contains("--insecure"), "{error}");
+}
+
+/// A door that is closed loses nobody: the page names another port, which takes the same.
+#[test]
+fn a_closed_port_is_not_named() {
+    let sandbox = Sandbox::new();
+    let served = Served::start_with(&sandbox.path("store"), &["--port", "otlp-http=off", "--port", "zipkin=off"], &[]);
+    let named = served.jaeger("/api/server");
+    assert_eq!((&named["otlp_http_port"], &named["zipkin_port"]), (&json!(served.port("page")), &json!(served.port("page"))), "{named}");
+    assert_eq!(send(served.port("page"), &request(1, 1)).unwrap().status, 200);
+    assert_eq!(http::post(served.port("page"), "/api/v2/spans", "application/json", &zipkin(2, 1)).unwrap().status, 202);
+    assert_eq!(served.jaeger("/api/traces?service=cart")["data"].as_array().unwrap().len(), 2);
+    served.stop();
 }
 
 /// What Grafana's data sources and Kiali send, in their order and with the parameters that they leave empty.

@@ -12,7 +12,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::support::served::Served;
-use crate::support::{Sandbox, appdash, http, skip};
+use crate::support::{Sandbox, appdash, http, recent_nanos, recent_rfc3339, skip};
 
 /// A program beside the SDK of Node, or a noted skip.
 fn node_program(name: &str, what: &str) -> Option<PathBuf> {
@@ -147,7 +147,7 @@ fn packets_and_appdash_have_no_answer_and_arrive() {
 fn span(trace: u8, service: &str) -> String {
     let span = json!({
         "traceId": format!("{trace:032x}"), "spanId": format!("{trace:016x}"), "name": "click", "kind": 3,
-        "startTimeUnixNano": "1795867200000000000", "endTimeUnixNano": "1795867200200000000",
+        "startTimeUnixNano": recent_nanos().to_string(), "endTimeUnixNano": (recent_nanos() + 200_000_000).to_string(),
     });
     let resource = json!({ "attributes": [{ "key": "service.name", "value": { "stringValue": service } }] });
     json!({ "resourceSpans": [{ "resource": resource, "scopeSpans": [{ "spans": [span] }] }] }).to_string()
@@ -205,7 +205,7 @@ fn a_body_may_be_compressed_by_zstd() {
 /// A log record of the span of this trace.
 fn log(trace: u8, text: &str) -> String {
     let record = json!({
-        "timeUnixNano": "1795867200100000000", "severityText": "WARN", "severityNumber": 13, "body": { "stringValue": text },
+        "timeUnixNano": (recent_nanos() + 100_000_000).to_string(), "severityText": "WARN", "severityNumber": 13, "body": { "stringValue": text },
         "traceId": format!("{trace:032x}"), "spanId": format!("{trace:016x}"),
     });
     json!({ "resourceLogs": [{ "scopeLogs": [{ "logRecords": [record] }] }] }).to_string()
@@ -259,7 +259,7 @@ fn jaegers_third_api_answers() {
     let id = format!("{:032x}", 2);
     let trace = served.jaeger(&format!("/api/v3/traces/{id}"));
     assert_eq!(trace["result"]["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["traceId"], id, "{trace}");
-    let times = "query.startTimeMin=2026-11-28T11:00:00Z&query.startTimeMax=2026-11-28T13:00:00Z";
+    let times = format!("query.startTimeMin={}&query.startTimeMax={}", recent_rfc3339(-3_600), recent_rfc3339(3_600));
     let summaries = served.jaeger(&format!("/api/v3/trace-summaries?query.service_name=web&{times}&query.searchDepth=2"));
     let first = &summaries["summaries"][0];
     assert_eq!(summaries["summaries"].as_array().unwrap().len(), 2);

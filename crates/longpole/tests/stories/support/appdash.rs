@@ -1,5 +1,7 @@
 //! What clients of AppDash send, as docs/formats/imports.md describes it.
 
+use super::recent_rfc3339;
+
 /// A packet with annotations of span 5 of trace 5, behind its length.
 pub(crate) fn frame(annotations: &[(&str, &str)]) -> Vec<u8> {
     let mut packet = vec![0x0b];
@@ -22,7 +24,8 @@ pub(crate) fn frame(annotations: &[(&str, &str)]) -> Vec<u8> {
 
 /// The packets of a span of this service and name.
 pub(crate) fn one_span(name: &str) -> Vec<u8> {
-    let times = [("Span.Start", "2026-11-28T12:00:00Z"), ("Span.End", "2026-11-28T12:00:01Z"), ("_schema:Timespan", "")];
+    let (start, end) = (recent_rfc3339(0), recent_rfc3339(1));
+    let times = [("Span.Start", start.as_str()), ("Span.End", &end), ("_schema:Timespan", "")];
     [frame(&[("Name", name), ("_schema:name", "")]), frame(&times)].concat()
 }
 

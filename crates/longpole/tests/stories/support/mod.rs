@@ -13,7 +13,9 @@ pub(crate) mod terminal;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::SystemTime;
 
 pub(crate) use longpole_testing::skip;
 use serde_json::Value;
@@ -53,6 +55,21 @@ impl Drop for Sandbox {
             std::fs::remove_dir_all(&self.dir).ok();
         }
     }
+}
+
+/// Five minutes before the first call, in nanoseconds since 1970: a search without a time goes back only some days.
+pub(crate) fn recent_nanos() -> u64 {
+    static RECENT: LazyLock<u64> = LazyLock::new(|| {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        (now.as_secs() - 300) * 1_000_000_000
+    });
+    *RECENT
+}
+
+/// The same later or earlier by a number of seconds, as RFC 3339 writes it.
+pub(crate) fn recent_rfc3339(seconds: i64) -> String {
+    let recent = jiff::Timestamp::from_nanosecond(recent_nanos().into()).unwrap();
+    (recent + jiff::SignedDuration::from_secs(seconds)).to_string()
 }
 
 /// The binary under test: the one just built, or the one that `cargo xtask attack --binary` names.
