@@ -7,10 +7,15 @@ use anyhow::{Result, bail};
 
 use crate::paths::root;
 
+/// Prints a command with its variables, as a shell takes it.
+pub(crate) fn print(command_line: &str, env: &[(&str, &str)]) {
+    let variables: String = env.iter().map(|(name, value)| format!("{name}={value} ")).collect();
+    eprintln!("$ {variables}{command_line}");
+}
+
 /// Prints a command and runs it in `dir`; its output is the caller's.
 pub(crate) fn run_in(dir: &Path, program: &str, args: &[&str], env: &[(&str, &str)]) -> Result<()> {
-    let shown: Vec<String> = env.iter().map(|(k, v)| format!("{k}={v}")).collect();
-    eprintln!("$ {}{}{program} {}", shown.join(" "), if shown.is_empty() { "" } else { " " }, args.join(" "));
+    print(&format!("{program} {}", args.join(" ")), env);
     let status = Command::new(program).args(args).current_dir(dir).envs(env.iter().copied()).status();
     match status {
         Ok(status) if status.success() => Ok(()),

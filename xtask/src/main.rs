@@ -20,6 +20,7 @@ mod pulumi;
 mod sanitize;
 mod test;
 mod tidy;
+mod watched;
 mod web;
 
 use std::process::ExitCode;

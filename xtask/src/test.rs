@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 
 use crate::command::{run, run_in};
 use crate::paths::{root, target_dir};
+use crate::watched::run_tests;
 use crate::{commits, deny, need, pulumi, tidy, web};
 
 /// Format, house rules, lints, rustdoc, dependencies, the page, Rust tests with the replay of fuzz targets, stories, and the story in a real browser.
@@ -79,8 +80,8 @@ fn test_all(lints: Lints) -> Result<()> {
     // Under nohup, or a CI that ignores signals, the tests would inherit ignored signals, and stories send them.
     let test = ["--default-signal", "cargo", "test", "--workspace", "--no-fail-fast"];
     match need::default_signals() {
-        true => run_in(&root(), "env", &test, &env)?,
-        false => run_in(&root(), "cargo", &test[2..], &env)?,
+        true => run_tests(&root(), "env", &test, &env)?,
+        false => run_tests(&root(), "cargo", &test[2..], &env)?,
     }
     report_rates(&rates)?;
     report_skips(&skips)
