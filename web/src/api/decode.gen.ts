@@ -1173,6 +1173,7 @@ function requests(cursor: Cursor): Requests {
     errors: cursor.field('errors').count(),
     medianNanos: cursor.field('median_nanos').nanos(),
     p95Nanos: cursor.field('p95_nanos').nanos(),
+    p99Nanos: cursor.field('p99_nanos').nanos(),
   };
 }
 

@@ -1643,6 +1643,8 @@ export interface Requests {
   readonly medianNanos: Nanos;
   /** 95 % of them took no longer. */
   readonly p95Nanos: Nanos;
+  /** 99 % of them took no longer. */
+  readonly p99Nanos: Nanos;
 }
 
 /** Calls from one service to another. */

@@ -454,11 +454,11 @@ export function headOf({ points, width }: Pick<CallLine, 'points' | 'width'>): s
 
 const round = (value: number): number => Math.round(value * 10) / 10;
 
-/** Texts of a label: calls and p95, and below them the errors if there are any. */
+/** Texts of a label: calls and p99, and below them the errors if there are any. */
 export function labelTexts({ requests }: ServiceCalls): readonly [string, string] {
-  const { count, errors, p95Nanos } = requests;
+  const { count, errors, p99Nanos } = requests;
   return [
-    `${formatCount(count)} · p95 ${formatDuration(p95Nanos)}`,
+    `${formatCount(count)} · p99 ${formatDuration(p99Nanos)}`,
     errors === 0 ? '' : `${formatCount(errors)} failed, ${errorShare(requests)}`,
   ];
 }

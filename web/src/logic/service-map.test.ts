@@ -16,11 +16,12 @@ import {
   sortOf,
 } from './service-map';
 
-const requests = (count: number, errors: number, medianMillis: number, p95Millis: number): Requests => ({
+const requests = (count: number, errors: number, medianMillis: number, p95Millis: number, p99Millis = p95Millis): Requests => ({
   count,
   errors,
   medianNanos: (medianMillis * 1e6) as Nanos,
   p95Nanos: (p95Millis * 1e6) as Nanos,
+  p99Nanos: (p99Millis * 1e6) as Nanos,
 });
 
 describe('the address of the map', () => {
@@ -39,8 +40,8 @@ describe('the address of the map', () => {
 
 describe('requests', () => {
   it('are written with what they miss', () => {
-    expect(requestsInWords(requests(1204, 37, 12, 40.1), 'call')).toBe('1,204\u00a0calls, 37\u00a0errors (3%), median 12.0ms, p95 40.1ms');
-    expect(requestsInWords(requests(1, 0, 2000, 2000), 'request')).toBe('1\u00a0request, no errors, median 2.00s, p95 2.00s');
+    expect(requestsInWords(requests(1204, 37, 12, 40.1, 1160), 'call')).toBe('1,204\u00a0calls, 37\u00a0errors (3%), median 12.0ms, p99 1.16s');
+    expect(requestsInWords(requests(1, 0, 2000, 2000), 'request')).toBe('1\u00a0request, no errors, median 2.00s, p99 2.00s');
     expect([requests(1204, 1, 1, 1), requests(9, 0, 1, 1)].map(errorsInColumn)).toEqual(['1 (<1%)', '0']);
   });
 });
@@ -61,6 +62,7 @@ describe('the tables of the map', () => {
     expect(callees()).toEqual(['prices', 'cart', 'mail']);
     expect(callees('-count')).toEqual(['mail', 'cart', 'prices']);
     expect(callees('p95')).toEqual(['prices', 'cart', 'mail']);
+    expect(callees('p99')).toEqual(['prices', 'cart', 'mail']);
     expect(callees('median')).toEqual(['mail', 'cart', 'prices']);
     expect(callees('caller')).toEqual(['prices', 'mail', 'cart']);
     expect(callees('-callee')).toEqual(['prices', 'mail', 'cart']);

@@ -26,7 +26,7 @@ export function rangeInWords(range: Range): string {
 }
 
 /** Columns of the tables. */
-export const SORTS = ['service', 'caller', 'callee', 'count', 'errors', 'median', 'p95'] as const;
+export const SORTS = ['service', 'caller', 'callee', 'count', 'errors', 'median', 'p95', 'p99'] as const;
 export type Sort = (typeof SORTS)[number];
 /** A column, with a minus in front if the least comes first; names come first from A to Z. */
 export type SortOrder = Sort | `-${Sort}`;
@@ -49,11 +49,11 @@ export function mapRequestOf(range: Range, now: Micros): Readonly<Record<string,
   return { start: String(now - MICROS_OF[range]) };
 }
 
-/** `120 requests`, `3 errors (3%)`, `median 12ms, p95 40ms`. */
+/** `120 requests`, `3 errors (3%)`, `median 12ms, p99 40ms`. */
 export function requestsInWords(requests: Requests, noun: string): string {
-  const { count, errors, medianNanos, p95Nanos } = requests;
+  const { count, errors, medianNanos, p99Nanos } = requests;
   const failed = errors === 0 ? 'no errors' : `${counted(errors, 'error')} (${errorShare(requests)})`;
-  return `${counted(count, noun)}, ${failed}, median ${formatDuration(medianNanos)}, p95 ${formatDuration(p95Nanos)}`;
+  return `${counted(count, noun)}, ${failed}, median ${formatDuration(medianNanos)}, p99 ${formatDuration(p99Nanos)}`;
 }
 
 /** `3%`. */
@@ -73,6 +73,7 @@ const NUMBERS = {
   errors: ({ errors }: Requests): number => errors,
   median: ({ medianNanos }: Requests): number => medianNanos,
   p95: ({ p95Nanos }: Requests): number => p95Nanos,
+  p99: ({ p99Nanos }: Requests): number => p99Nanos,
 } as const;
 
 const isNumber = (sort: Sort): sort is keyof typeof NUMBERS => Object.hasOwn(NUMBERS, sort);

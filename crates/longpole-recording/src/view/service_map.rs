@@ -56,6 +56,8 @@ pub struct RequestsView {
     pub median_nanos: i64,
     /// 95 % of them took no longer.
     pub p95_nanos: i64,
+    /// 99 % of them took no longer.
+    pub p99_nanos: i64,
 }
 
 /// Requests that are being counted.
@@ -78,7 +80,13 @@ impl Requests {
             let rank = (self.durations.len() * percent).div_ceil(100).max(1);
             self.durations.get(rank - 1).copied().unwrap_or(0)
         };
-        RequestsView { count: self.durations.len(), errors: self.errors, median_nanos: quantile(50), p95_nanos: quantile(95) }
+        RequestsView {
+            count: self.durations.len(),
+            errors: self.errors,
+            median_nanos: quantile(50),
+            p95_nanos: quantile(95),
+            p99_nanos: quantile(99),
+        }
     }
 }
 
@@ -197,11 +205,11 @@ mod tests {
     #[test]
     fn quantiles_are_durations_that_were_seen() {
         let of_hundred = requests((1..=100).rev());
-        assert_eq!((of_hundred.count, of_hundred.median_nanos, of_hundred.p95_nanos), (100, 50, 95));
+        assert_eq!((of_hundred.count, of_hundred.median_nanos, of_hundred.p95_nanos, of_hundred.p99_nanos), (100, 50, 95, 99));
         let of_one = requests([7]);
-        assert_eq!((of_one.median_nanos, of_one.p95_nanos), (7, 7));
+        assert_eq!((of_one.median_nanos, of_one.p99_nanos), (7, 7));
         let of_none = requests([]);
-        assert_eq!((of_none.count, of_none.p95_nanos), (0, 0));
+        assert_eq!((of_none.count, of_none.p99_nanos), (0, 0));
     }
 
     /// The map of traces in the notation; spans whose name begins with `bad` fail. A line for each service and each call.

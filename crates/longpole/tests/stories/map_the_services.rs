@@ -24,8 +24,9 @@ fn span(trace: u64, id: u64, parent: u64, millis: [u64; 2], has_failed: bool) ->
 }
 
 /// Requests of a map, with their times in milliseconds.
-fn requests(count: u64, errors: u64, median: u64, p95: u64) -> Value {
-    json!({ "count": count, "errors": errors, "median_nanos": median * 1_000_000, "p95_nanos": p95 * 1_000_000 })
+fn requests(count: u64, errors: u64, [median, p95, p99]: [u64; 3]) -> Value {
+    let nanos = |millis: u64| millis * 1_000_000;
+    json!({ "count": count, "errors": errors, "median_nanos": nanos(median), "p95_nanos": nanos(p95), "p99_nanos": nanos(p99) })
 }
 
 fn send(served: &Served, by_service: &[(&str, Vec<Value>)]) {
@@ -59,20 +60,20 @@ fn calls_and_errors_of_a_time_are_counted() {
     }
     let all = map(&served, [0, 1_000]).json();
     assert_eq!((&all["traces"], &all["truncated"]), (&json!(20), &json!(false)));
-    let bank = requests(20, 10, 19, 28);
+    let bank = requests(20, 10, [19, 28, 29]);
     assert_eq!(
         all["services"],
         json!([
             { "name": "bank", "requests": bank },
-            { "name": "card", "requests": requests(20, 0, 70, 70) },
-            { "name": "shop", "requests": requests(20, 0, 100, 100) },
+            { "name": "card", "requests": requests(20, 0, [70; 3]) },
+            { "name": "shop", "requests": requests(20, 0, [100; 3]) },
         ])
     );
     assert_eq!(
         all["calls"],
         json!([
             { "caller": "card", "callee": "bank", "requests": bank },
-            { "caller": "shop", "callee": "card", "requests": requests(20, 0, 70, 70) },
+            { "caller": "shop", "callee": "card", "requests": requests(20, 0, [70; 3]) },
         ])
     );
     // Each trace begins a millisecond after the one before, and its last span 21 ms later.

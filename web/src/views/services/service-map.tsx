@@ -76,7 +76,7 @@ const Box = memo(function Box(props: {
         )}
       </text>
       <text className={css.number} x={box.x + BOX.padding} y={box.y + 52}>
-        p50 {formatDuration(requests.medianNanos)} · p95 {formatDuration(requests.p95Nanos)}
+        p50 {formatDuration(requests.medianNanos)} · p99 {formatDuration(requests.p99Nanos)}
       </text>
     </Link>
   );
@@ -137,7 +137,7 @@ function Legend() {
           <path className={css.stroke} d="M1 3H29" strokeWidth="1.25" />
           <path className={css.stroke} d="M1 9H29" strokeWidth="4.5" />
         </svg>
-        calls · p95; line width: number of calls
+        calls · p99; line width: number of calls
       </span>
       <span className={css.failing}>
         <svg width="30" height="12" aria-hidden="true">

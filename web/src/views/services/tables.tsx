@@ -27,8 +27,9 @@ const TITLES: Readonly<Record<Sort, string>> = {
   errors: 'Errors',
   median: 'Median',
   p95: 'p95',
+  p99: 'p99',
 };
-const NUMBERS = ['count', 'errors', 'median', 'p95'] as const;
+const NUMBERS = ['count', 'errors', 'median', 'p95', 'p99'] as const;
 
 function Numbers({ requests }: { readonly requests: Requests }) {
   return (
@@ -37,6 +38,7 @@ function Numbers({ requests }: { readonly requests: Requests }) {
       <td className={requests.errors > 0 ? `${list.number} ${css.failed}` : list.number}>{errorsInColumn(requests)}</td>
       <td className={list.number}>{formatDuration(requests.medianNanos)}</td>
       <td className={list.number}>{formatDuration(requests.p95Nanos)}</td>
+      <td className={list.number}>{formatDuration(requests.p99Nanos)}</td>
     </>
   );
 }
