@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use longpole_server::serve::Door;
 
 use super::serve::jaeger_variables::JaegerVariables;
 use crate::args::{ALL, ConfigArguments, Origin, Setting, Settings, is_switch, options};
@@ -51,7 +52,9 @@ pub(crate) fn config(invocation: &Invocation, arguments: &ConfigArguments) -> Re
             (door.name(), port.map_or("off".to_owned(), |port| port.to_string()), Origin::Variable(variable.clone()))
         })
         .collect();
+    let usual = Door::ALL.map(|door| (door.name(), door.usual_port().to_string()));
     let mut ports: BTreeMap<&str, (&str, &Origin)> = BTreeMap::new();
+    ports.extend(usual.iter().map(|(door, port)| (*door, (port.as_str(), &Origin::Default))));
     ports.extend(of_jaeger.iter().map(|(door, port, origin)| (*door, (port.as_str(), origin))));
     for setting in settings.list.iter().filter(|setting| setting.option == "port") {
         if let Some((door, port)) = setting.value.split_once('=') {
@@ -62,10 +65,8 @@ pub(crate) fn config(invocation: &Invocation, arguments: &ConfigArguments) -> Re
             ports.insert(door, (port, &setting.origin));
         }
     }
-    if !ports.is_empty() {
-        print_line("")?;
-        print_line("[serve.port]")?;
-    }
+    print_line("")?;
+    print_line("[serve.port]")?;
     // Those that differ stand behind it.
     let all = ports.remove_entry(ALL);
     for (door, (port, from)) in all.into_iter().chain(ports) {

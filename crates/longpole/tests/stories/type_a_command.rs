@@ -67,6 +67,11 @@ fn settings_of_a_server_come_from_a_file_variables_and_options() {
     assert_eq!(line("zipkin ="), format!("zipkin = \"off\"  # {name}:7"));
     // `all` stands first, although `admin` comes before it in the alphabet.
     assert!(text.find("\nall = 0").unwrap() < text.find("\nadmin = 1").unwrap(), "{text}");
+    // Ports that nobody sets are the usual ones, unless `all` is set.
+    let mut config_alone = longpole(&sandbox.path("store"));
+    let alone = config_alone.env("XDG_CONFIG_HOME", sandbox.path("none")).args(["config", "--origin"]).output().unwrap();
+    let alone = String::from_utf8(alone.stdout).unwrap();
+    assert!(alone.contains("\npage = 16686  # default\n") && !text.contains("\npage ="), "{alone}{text}");
     // What it prints is such a file.
     let again = sandbox.path("again.toml");
     std::fs::write(&again, config(&["config"]).output().unwrap().stdout).unwrap();
