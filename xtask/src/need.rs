@@ -167,7 +167,9 @@ pub(crate) fn go_sdk(target: &Path) -> Result<PathBuf, String> {
     go()?;
     let program = target.join("sdk/go/emit");
     let beside = |name: &str| program.with_file_name(name);
-    for (out, package) in [(program.clone(), "."), (beside("jaeger"), "./jaeger"), (beside("pyroscope"), "./pyroscope")] {
+    let packages =
+        [(program.clone(), "."), (beside("jaeger"), "./jaeger"), (beside("pyroscope"), "./pyroscope"), (beside("scraped"), "./scraped")];
+    for (out, package) in packages {
         let build = ["build", "-o", &out.to_string_lossy(), package];
         run_in(&root().join("fixtures/sdk/go"), "go", &build, &[]).map_err(|error| format!("{error:#}"))?;
     }

@@ -35,6 +35,8 @@ pub enum LossKind {
     ProfilingRefused,
     /// Requests that were refused or cut off: undecodable, too large, too slow, or of somebody who may not send.
     RequestsRefused,
+    /// Profiles that could not be fetched from a process.
+    ScrapesFailed,
     /// Spans that could not be kept: no valid trace or span id.
     SpansInvalid,
     /// Parent ids and span links that name no valid span; the span is kept without them.
@@ -87,7 +89,7 @@ pub enum LossKind {
 
 impl LossKind {
     /// Every kind.
-    pub const ALL: [LossKind; 39] = [
+    pub const ALL: [LossKind; 40] = [
         LossKind::SamplesLost,
         LossKind::SamplesThrottled,
         LossKind::StacksTruncated,
@@ -103,6 +105,7 @@ impl LossKind {
         LossKind::SymbolsUnreadable,
         LossKind::ProfilingRefused,
         LossKind::RequestsRefused,
+        LossKind::ScrapesFailed,
         LossKind::SpansInvalid,
         LossKind::ReferencesInvalid,
         LossKind::TextReplaced,
@@ -147,6 +150,7 @@ impl LossKind {
             LossKind::SymbolsUnreadable => "symbols_unreadable",
             LossKind::ProfilingRefused => "profiling_refused",
             LossKind::RequestsRefused => "requests_refused",
+            LossKind::ScrapesFailed => "scrapes_failed",
             LossKind::SpansInvalid => "spans_invalid",
             LossKind::ReferencesInvalid => "references_invalid",
             LossKind::TextReplaced => "text_replaced",

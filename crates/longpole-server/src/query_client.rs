@@ -98,7 +98,7 @@ fn send(method: Method, address: &str, token: Option<&str>, body: Bytes) -> Resu
 const NOT_RESOLVED: &str = "dns error";
 
 /// The cause that says most: `Connection refused` and not "client error".
-fn reason(error: &(dyn Error + 'static), host: &str) -> String {
+pub(crate) fn reason(error: &(dyn Error + 'static), host: &str) -> String {
     let causes = || std::iter::successors(Some(error), |&error| error.source()).map(ToString::to_string);
     let innermost = causes().last().unwrap_or_default();
     if causes().any(|cause| cause == NOT_RESOLVED) {

@@ -30,7 +30,7 @@ const OF_SAMPLES: [OfSamples; 4] = [
 ];
 
 /// What is missing or doubtful, by its code.
-const TITLES: [(&str, &str); 62] = [
+const TITLES: [(&str, &str); 63] = [
     ("samples_lost", "samples lost"),
     ("samples_throttled", "sampling rate lowered by the kernel"),
     ("stacks_truncated", "stacks cut off"),
@@ -47,6 +47,7 @@ const TITLES: [(&str, &str); 62] = [
     ("symbols_unreadable", "no function names"),
     ("profiling_refused", "profiling was not allowed"),
     ("requests_refused", "requests refused or cut off"),
+    ("scrapes_failed", "profiles that could not be fetched"),
     ("spans_invalid", "spans without a valid id"),
     ("references_invalid", "parents and links with an invalid id"),
     ("text_replaced", "strings that were not UTF-8"),

@@ -11,6 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::connection::Connection;
 use super::received_sink::{Durable, ReceivedSinkError};
+use super::scraped_profile::ScrapedProfile;
 use crate::otlp_request::{CameBy, Compression, Encoding, Signal};
 
 /// What a body is.
@@ -39,6 +40,8 @@ pub(super) enum ProfileRequest {
     Push(Codec),
     /// A request to `/ingest`: what its address says, and where the parts begin if it is a form.
     Ingest { parameters: Box<IngestParameters>, boundary: Option<String> },
+    /// A profile that longpole fetched.
+    Scraped(Box<ScrapedProfile>),
 }
 
 /// How a client of Jaeger writes its spans.

@@ -63,6 +63,8 @@ mod refusal;
 mod request_context;
 mod request_head;
 mod routes;
+mod scrape;
+mod scraped_profile;
 #[cfg(test)]
 mod tests;
 mod token_refusal;
@@ -78,6 +80,7 @@ pub use self::memory::MemoryAccount;
 pub use self::open_ports::{ListenError, OpenPorts};
 pub use self::received_sink::{Durable, ReceivedSink, ReceivedSinkError};
 pub(crate) use self::routes::QueryPlace;
+pub use self::scrape::{NotAScrapeTarget, ScrapeTarget, Scrapes};
 pub use self::tokens::{AccessTokens, TokensError};
 pub use self::web_pages::{AllowedOrigins, NotAnOrigin};
 pub use crate::otlp_request::{Encoding, Signal};
@@ -100,6 +103,8 @@ pub struct ReceiverOptions {
     pub count_dropped: Option<CountDropped>,
     /// Its clients, and its ports.
     pub clients: Clients,
+    /// Processes whose profiles it fetches.
+    pub scrapes: Scrapes,
     /// Counts what is missing.
     pub losses: Arc<LossBook>,
     /// Counts what is in memory.
@@ -227,7 +232,7 @@ impl Receiver {
         let thread = thread::Builder::new().name("longpole-receive".to_owned()).spawn({
             let forwarder = Arc::clone(&forwarder);
             move || {
-                runtime.block_on(serve(listeners, udp, context, &forwarder, finished, ingest_ended));
+                runtime.block_on(serve(listeners, udp, options.scrapes, context, &forwarder, finished, ingest_ended));
                 // Tasks that did not end by the deadline are dropped, not waited for.
                 runtime.shutdown_background();
             }
@@ -312,6 +317,7 @@ impl ReceiverHandle {
 async fn serve(
     listeners: Listeners,
     udp: Vec<UdpSocket>,
+    scrapes: Scrapes,
     context: RequestContext,
     forwarder: &Forwarder,
     finished: oneshot::Receiver<Instant>,
@@ -322,6 +328,7 @@ async fn serve(
     let (end_udp, udp_ended) = watch::channel(false);
     let of_udp = udp.into_iter().map(|socket| tokio::spawn(jaeger_udp::serve(socket, Arc::clone(&context), udp_ended.clone())));
     let of_udp: Vec<_> = of_udp.collect();
+    scrape::begin(&scrapes, &context, &udp_ended);
     let answers = Arc::clone(&context.memory.answers);
     tokio::spawn(async move {
         loop {

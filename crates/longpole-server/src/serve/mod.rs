@@ -57,6 +57,7 @@ use crate::api::causes;
 use crate::off_the_reactor::{Unfinished, off_the_reactor};
 use crate::receive::{
     AccessTokens, AllowedOrigins, Clients, HttpPort, IDLE_AT_THE_END, MemoryAccount, OpenPorts, Receiver, ReceiverHandle, ReceiverOptions,
+    Scrapes,
 };
 use crate::server;
 use crate::wall_clock::now;
@@ -91,6 +92,8 @@ pub struct ServeOptions {
     pub tokens: Option<AccessTokens>,
     /// How services are to sample their traces.
     pub strategies: Strategies,
+    /// Processes whose profiles it fetches.
+    pub scrapes: Scrapes,
 }
 
 /// Why a server cannot start.
@@ -196,6 +199,7 @@ impl Server {
             losses: Arc::clone(&losses),
             memory: Arc::clone(&memory),
             clients,
+            scrapes: options.scrapes,
             ..ReceiverOptions::default()
         };
         let sink = LiveSink {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use longpole_server::receive::{ScrapeTarget, Scrapes};
 use longpole_server::serve::Door;
 
 use super::values;
@@ -52,6 +53,18 @@ pub(crate) struct ServeArguments {
         long_help = "Let web pages of this origin send spans: https://shop.example, http://localhost:* (any port), * (every page). May be repeated"
     )]
     pub(crate) allow_origins: Vec<String>,
+    /// Fetch the profiles of a service from its /debug/pprof (Go's net/http/pprof): cart=http://localhost:6060. May be repeated
+    #[arg(
+        long = "scrape",
+        value_name = "SERVICE=URL",
+        long_help = "Fetch the profiles of a service from its /debug/pprof (Go's net/http/pprof): CPU, memory, goroutines, locks. For example \
+                     cart=http://localhost:6060; cart{env=prod}=https://user:password@host/internal/pprof adds labels, and names another path. May be \
+                     repeated"
+    )]
+    pub(crate) scrapes: Vec<ScrapeTarget>,
+    /// How often to fetch each of these profiles; profiles of CPU time cover all but one second of it
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = scrape_every)]
+    pub(crate) scrape_every: Duration,
     /// Serve the sampling strategies in this file (Jaeger's format) to Jaeger clients; without it, they sample every trace
     #[arg(long, value_name = "FILE")]
     pub(crate) sampling_strategies: Option<PathBuf>,
@@ -96,6 +109,11 @@ fn port(text: &str) -> Result<PortSetting, String> {
         port => Some(port.parse().map_err(|_| format!("port {port}: expected a number up to 65535, or off"))?),
     };
     Ok(PortSetting { door, port })
+}
+
+fn scrape_every(text: &str) -> Result<Duration, String> {
+    let every = values::duration(text)?;
+    if every < Scrapes::EVERY_MIN { Err(format!("expected at least {} s", Scrapes::EVERY_MIN.as_secs())) } else { Ok(every) }
 }
 
 fn port_help() -> String {

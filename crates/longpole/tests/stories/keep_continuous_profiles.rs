@@ -1,7 +1,9 @@
 //! Stories of continuous profiles: stock clients of Pyroscope push to `longpole serve`, and Grafana's calls and `longpole profile` read.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
@@ -153,6 +155,61 @@ fn the_stock_go_sdk_pushes_cpu_and_memory_and_names_a_span() {
     // A label with an id of its own for each span is none of a series.
     let labels = query(&served, "LabelNames", &json!({ "start": 0, "end": 0 }));
     assert!(!labels["names"].to_string().contains("span_id"), "{labels}");
+}
+
+#[test]
+fn profiles_of_a_go_service_without_an_sdk_are_fetched() {
+    let Some(emit) = std::env::var_os("LONGPOLE_GO_SDK") else {
+        return skip("profiles that longpole fetches of Go", "LONGPOLE_GO_SDK is not set; cargo xtask test sets it");
+    };
+    let begun = Instant::now();
+    let mut program = Command::new(Path::new(&emit).with_file_name("scraped"));
+    let mut program = program.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut port = String::new();
+    BufReader::new(program.stdout.take().unwrap()).read_line(&mut port).unwrap();
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    let target = format!("cart{{env=prod}}=http://127.0.0.1:{}", port.trim());
+    let served = Served::start_with(&store, &["--scrape", &target, "--scrape-every", "2s"], &[]);
+    let wanted = [
+        CPU,
+        "memory:inuse_space:bytes:space:bytes",
+        "memory:alloc_space:bytes:space:bytes",
+        "goroutines:goroutine:count:goroutine:count",
+        "mutex:delay:nanoseconds:contentions:count",
+        "block:delay:nanoseconds:contentions:count",
+    ];
+    let has_all = || {
+        let types = query(&served, "ProfileTypes", &json!({ "start": 0, "end": 0 }))["profileTypes"].clone();
+        wanted.iter().all(|wanted| types.as_array().is_some_and(|types| types.iter().any(|it| it["ID"] == *wanted)))
+    };
+    while !has_all() {
+        std::thread::yield_now();
+    }
+    let own = |of_type: &str, function: &str| {
+        let view = profile(&served, &store, &["cart", "--type", of_type, "--limit", "1000"]);
+        let functions = view["functions"].as_array().unwrap().clone();
+        functions.iter().find(|it| it["function"].as_str().unwrap().ends_with(function)).map_or(0.0, |it| it["own"].as_f64().unwrap())
+    };
+    let [parse, render] = ["main.parseRules", "main.renderPage"].map(|function| own("cpu", function));
+    assert!(parse > render && render > 0.0, "{parse} and {render}");
+    // Profiles of memory are those of the last garbage collection, which the first ones may come before.
+    while ["memory:inuse_space", "memory:alloc_space"].iter().any(|of_type| own(of_type, "main.remember") == 0.0) {
+        std::thread::yield_now();
+    }
+    // It remembers 64 KiB each 50 ms at most, so no scrape counts what one before it counted.
+    let allocated = own("memory:alloc_space", "main.remember");
+    assert!(0.0 < allocated && allocated <= 1.32e6 * begun.elapsed().as_secs_f64(), "{allocated} bytes");
+    // Whoever reads the metrics learns that it is gone.
+    drop(program.stdin.take());
+    program.wait().unwrap();
+    let failed = "longpole_losses_total{kind=\"scrapes_failed\"}";
+    while !http::get(served.port("admin"), "/metrics").body.contains(failed) {
+        std::thread::yield_now();
+    }
+    let wrong = longpole(&store).args(["serve", "--port", "all=0", "--scrape", "localhost:6060"]).output().unwrap();
+    let error = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    assert!(wrong.status.code() == Some(2) && error.contains("such as cart=http://localhost:6060"), "{error}");
 }
 
 #[test]

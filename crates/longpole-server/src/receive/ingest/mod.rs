@@ -179,6 +179,7 @@ impl Ingester<'_> {
             Content::Profiles(request) => self.keep_profiles(job, |reader, bytes| match request {
                 ProfileRequest::Push(codec) => reader.push(bytes, *codec),
                 ProfileRequest::Ingest { parameters, boundary } => reader.ingest(bytes, parameters, boundary.as_deref()),
+                ProfileRequest::Scraped(scraped) => reader.scraped(bytes, scraped),
             }),
             Content::Converted { spans } => self.keep_converted(job, *spans),
             Content::PulumiEvent { received } => self.keep_event(job, *received),

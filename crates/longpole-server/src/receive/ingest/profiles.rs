@@ -20,6 +20,7 @@ use longpole_wire::pyroscope::{Codec, push};
 use longpole_wire::redact::Redactor;
 
 use super::super::multipart::FormParts;
+use super::super::scraped_profile::ScrapedProfile;
 use super::profile_labels::{LabelMaker, Labels};
 use crate::limits::{INFLATED_BYTES_MAX, PROFILE_MEMORY_FACTOR, PROFILE_MEMORY_MIN};
 use crate::otlp_request::{Compression, InflateError, inflate_up_to};
@@ -113,6 +114,17 @@ impl<'a> ProfileReader<'a> {
             _ => profile_type::of_ingest(&parameters.units(), &profile),
         };
         self.add(profile, &types, &labels, LinkScope::LocalRoot, parameters.from.unwrap_or(self.received))?;
+        Ok(std::mem::take(&mut self.batch))
+    }
+
+    /// A profile that longpole fetched.
+    pub(super) fn scraped(&mut self, bytes: &[u8], scraped: &ScrapedProfile) -> Result<ProfileBatch, UnreadProfile> {
+        let bytes = self.unpacked(bytes)?;
+        let labels = self.labels.of_sender(&scraped.labels)?;
+        let mut profile = self.decode(&bytes, ProfileFormat::Pprof)?;
+        let types = profile_type::of_pprof(Some(scraped.name), &profile);
+        scraped.keep_own_values(&mut profile, &types)?;
+        self.add(profile, &types, &labels, LinkScope::LocalRoot, self.received)?;
         Ok(std::mem::take(&mut self.batch))
     }
 

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use longpole_server::receive::{AccessTokens, AllowedOrigins};
+use longpole_server::receive::{AccessTokens, AllowedOrigins, Scrapes};
 use longpole_server::serve::{Door, Ports, ServeError, ServeOptions, Server, Signals, Strategies};
 use longpole_store::live::LiveOptions;
 use longpole_store::outside;
@@ -85,7 +85,10 @@ pub(crate) fn serve(invocation: &Invocation, arguments: &ServeArguments) -> Resu
         generation_nanos: u64::try_from(arguments.segment_every.as_nanos()).unwrap_or(u64::MAX),
         ..LiveOptions::default()
     };
-    let options = ServeOptions { store, addresses, ports, live, keep_credentials: arguments.keep_credentials, origins, tokens, strategies };
+    let say = |line| stderr::note(line);
+    let scrapes = Scrapes { targets: arguments.scrapes.clone(), every: arguments.scrape_every, say };
+    let keep_credentials = arguments.keep_credentials;
+    let options = ServeOptions { store, addresses, ports, live, keep_credentials, origins, tokens, strategies, scrapes };
     let server = match Server::start(options) {
         Err(ServeError::Listen(error)) => return Err(error).context("failed to listen: another program may use the port (see --port)"),
         started => started.context("failed to serve")?,
@@ -183,6 +186,9 @@ fn greet(server: &Server, root: &str, arguments: &ServeArguments) -> Result<()> 
         print_line(format!("  {:<20}  {}", "settings", config.display()))?;
     }
     print_line(format!("  {:<20}  {root}", "store"))?;
+    for (place, target) in arguments.scrapes.iter().enumerate() {
+        print_line(format!("  {:<20}  {target}", if place == 0 { "fetches profiles of" } else { "" }))?;
+    }
     Ok(())
 }
 
