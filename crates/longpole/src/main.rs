@@ -93,6 +93,7 @@ fn look(invocation: &Invocation, command: &Command) -> ExitCode {
         Command::Trace(arguments) => commands::trace::trace(invocation, arguments),
         Command::Services(arguments) => commands::services::services(invocation, arguments),
         Command::Profile(arguments) => commands::profile::profile(invocation, arguments),
+        Command::Growth(arguments) => commands::growth::growth(invocation, arguments),
         Command::Open(arguments) => commands::open::open(invocation, arguments),
         Command::Show(arguments) => commands::show::show(invocation, arguments),
         Command::Poles(arguments) => commands::poles::poles(invocation, arguments),

@@ -46,6 +46,8 @@ import {
   type FrameOperation,
   type FrameSpan,
   type FunctionChange,
+  type GrowingFunction,
+  type GrowingState,
   type Growth,
   type Kept,
   type Lane,
@@ -82,6 +84,7 @@ import {
   type ProfileSide,
   type ProfileType,
   type ProfileTypes,
+  type ProfileValues,
   type Quality,
   type ReadingColumns,
   type Reason,
@@ -95,6 +98,7 @@ import {
   type Server,
   type Service,
   type ServiceCalls,
+  type ServiceGrowth,
   type ServiceMap,
   type ServiceSpans,
   type Services,
@@ -121,6 +125,7 @@ import {
   type Tree,
   type TreeColumns,
   type Usage,
+  type Version,
   type Wait,
   type WaitedFor,
   type WhatIf,
@@ -1257,6 +1262,63 @@ function profileSide(cursor: Cursor): ProfileSide {
   };
 }
 
+function profileValues(cursor: Cursor): ProfileValues {
+  return {
+    query: cursor.field('query').string(),
+    sampleType: cursor.field('sample_type').string(),
+    unit: cursor.field('unit').string(),
+    isState: cursor.field('is_state').boolean(),
+    fromUnixNano: cursor.field('from_unix_nano').unixNano(),
+    toUnixNano: cursor.field('to_unix_nano').unixNano(),
+    stepNanos: cursor.field('step_nanos').nanos(),
+    step: cursor.field('step').list((c) => c.count()),
+    value: cursor.field('value').list((c) => c.number()),
+    versions: cursor.field('versions').list(version),
+  };
+}
+
+function version(cursor: Cursor): Version {
+  return {
+    label: cursor.field('label').string(),
+    firstUnixNano: cursor.field('first_unix_nano').unixNano(),
+  };
+}
+
+function serviceGrowth(cursor: Cursor): ServiceGrowth {
+  return {
+    fromUnixNano: cursor.field('from_unix_nano').unixNano(),
+    toUnixNano: cursor.field('to_unix_nano').unixNano(),
+    growing: cursor.field('growing').list(growingState),
+    truncated: cursor.field('truncated').count(),
+    steady: cursor.field('steady').count(),
+    tooShort: cursor.field('too_short').count(),
+  };
+}
+
+function growingState(cursor: Cursor): GrowingState {
+  return {
+    service: cursor.field('service').string(),
+    query: cursor.field('query').string(),
+    sampleType: cursor.field('sample_type').string(),
+    unit: cursor.field('unit').string(),
+    perDay: cursor.field('per_day').number(),
+    perDayRange: cursor.field('per_day_range').pair((c) => c.number()),
+    values: cursor.field('values').pair((c) => c.number()),
+    sinceUnixNano: cursor.field('since_unix_nano').orNull((c) => c.unixNano()),
+    version: cursor.field('version').orNull((c) => c.string()),
+    functions: cursor.field('functions').list(growingFunction),
+  };
+}
+
+function growingFunction(cursor: Cursor): GrowingFunction {
+  return {
+    function: cursor.field('function').string(),
+    growth: cursor.field('growth').number(),
+    share: cursor.field('share').number(),
+    callers: cursor.field('callers').list((c) => c.string()),
+  };
+}
+
 function kept(cursor: Cursor): Kept {
   return {
     recording: cursor.field('recording').string(),
@@ -1322,6 +1384,10 @@ export const decodeProfileTypes = (document: unknown): ProfileTypes => profileTy
 export const decodeProfile = (document: unknown): Profile => profile(new Cursor(document, 'profile'));
 
 export const decodeProfileDiff = (document: unknown): ProfileDiff => profileDiff(new Cursor(document, 'profileDiff'));
+
+export const decodeProfileValues = (document: unknown): ProfileValues => profileValues(new Cursor(document, 'profileValues'));
+
+export const decodeServiceGrowth = (document: unknown): ServiceGrowth => serviceGrowth(new Cursor(document, 'serviceGrowth'));
 
 export const decodeKept = (document: unknown): Kept => kept(new Cursor(document, 'kept'));
 

@@ -1759,6 +1759,90 @@ export interface ProfileSide {
   readonly total: number;
 }
 
+/** Values of profiles over time: row by row, steps without a value left out. */
+export interface ProfileValues {
+  /** The query: a type with a selector behind it. */
+  readonly query: string;
+  /** What the values are of, such as `cpu`. */
+  readonly sampleType: string;
+  /** In what, such as `nanoseconds` or `bytes`. */
+  readonly unit: string;
+  /** Whether values are states, such as memory in use: then they are averages over the processes. */
+  readonly isState: boolean;
+  /** First time, in nanoseconds since 1970. */
+  readonly fromUnixNano: bigint;
+  /** First time that is too late. */
+  readonly toUnixNano: bigint;
+  /** Length of a step. */
+  readonly stepNanos: Nanos;
+  /** Numbers of steps, in ascending order; the first step is 0. */
+  readonly step: readonly number[];
+  /** A state in the unit of the query; otherwise so much a second, of time a number of CPUs. */
+  readonly value: readonly number[];
+  /** Versions whose first profiles came in this time. */
+  readonly versions: readonly Version[];
+}
+
+/** A version of a service. */
+export interface Version {
+  /** The label that names it, such as `version="1.8"`. */
+  readonly label: string;
+  /** When its first profile came, in nanoseconds since 1970. */
+  readonly firstUnixNano: bigint;
+}
+
+/** States of services that grow, such as memory in use. */
+export interface ServiceGrowth {
+  /** First time, in nanoseconds since 1970: of the profiles, if they begin later than what was searched. */
+  readonly fromUnixNano: bigint;
+  /** First time that is too late. */
+  readonly toUnixNano: bigint;
+  /** What grows, the one that grew by the largest part of itself first. */
+  readonly growing: readonly GrowingState[];
+  /** How many `growing` omits. */
+  readonly truncated: number;
+  /** How many states do not grow, or not by more than they vary. */
+  readonly steady: number;
+  /** How many have too few values to tell. */
+  readonly tooShort: number;
+}
+
+/** A state of a service that grows: an average over its processes. */
+export interface GrowingState {
+  /** The service. */
+  readonly service: string;
+  /** What its profiles are of, with a selector: what to ask for them. */
+  readonly query: string;
+  /** What its values are of, such as `inuse_space`. */
+  readonly sampleType: string;
+  /** In what, such as `bytes`. */
+  readonly unit: string;
+  /** How much more a day. */
+  readonly perDay: number;
+  /** Between which that is: 95 %. */
+  readonly perDayRange: readonly [number, number];
+  /** How much there was when the growth began, and at its end, by the line that fits best. */
+  readonly values: readonly [number, number];
+  /** When the growth began, in nanoseconds since 1970; null if that was before the first profile. */
+  readonly sinceUnixNano: bigint | null;
+  /** The label of a version whose first profiles came when the growth began, such as `version="1.8"`; null if there is none. */
+  readonly version: string | null;
+  /** Functions that hold more at the end than at the begin, the one that holds the largest part of the growth first; at most 10. */
+  readonly functions: readonly GrowingFunction[];
+}
+
+/** A function that holds more than before. */
+export interface GrowingFunction {
+  /** Name for people. */
+  readonly function: string;
+  /** How much more it holds in the last quarter of the growth than in its first. */
+  readonly growth: number;
+  /** The part of the growth that this is, from 0 to 1. */
+  readonly share: number;
+  /** Functions on the call path with most of it, the outermost first; at most 8, and the last of them called this one. */
+  readonly callers: readonly string[];
+}
+
 /** A recording that a server keeps from now on. */
 export interface Kept {
   /** Name of the recording, such as `r7`. */

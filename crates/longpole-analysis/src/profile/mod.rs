@@ -1,11 +1,13 @@
-//! Profiles of a server: calls added up over any number of them, and two sums side by side.
+//! Profiles of a server: calls added up over any number of them, two sums side by side, and what grows over time.
 
 mod diff;
+mod growth;
 mod levels;
 #[cfg(test)]
 mod testing;
 mod tree;
 
 pub use self::diff::{FunctionChange, ProfileDiff};
+pub use self::growth::{Growth, GrowthPoint, Trend};
 pub use self::levels::Levels;
 pub use self::tree::{FunctionSum, NodeOfTwo, NodeView, OTHER, ProfileTree};

@@ -19,6 +19,7 @@ mod profiles;
 mod pulumi;
 mod recording;
 mod select;
+mod service_growth;
 mod service_map;
 mod shared;
 mod source;
@@ -47,12 +48,13 @@ pub use poles::{LimitView, PartView, PoleView, PolesTruncated, PolesView, Reason
 pub use processes::{ProcessRowView, ProcessesView};
 pub use profiles::{
     FunctionChangeView, ProfileCallsView, ProfileDiffView, ProfileFunctionView, ProfileSideView, ProfileTypeView, ProfileTypesView,
-    ProfileView,
+    ProfileValuesView, ProfileView, VersionView,
 };
 pub use pulumi::DeploymentView;
 pub use recording::{AnswerView, KeptView, RecordingStateView, RecordingView, RecordingsView};
 pub use select::{Chosen, PartOfView, SameNameView};
 pub(crate) use select::{Roots, roots_of};
+pub use service_growth::{GrowingFunctionView, GrowingStateView, GrowthNumbers, ServiceGrowthView};
 pub use service_map::{MappedServiceView, RequestsView, ServiceCallsView, ServiceMap, ServiceMapView};
 pub(crate) use shared::json_bytes;
 pub use shared::{EvidenceView, ExitView, LinksView, QualityView, RangeNanos, SpansTruncated, Unsampled};

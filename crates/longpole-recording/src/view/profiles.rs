@@ -87,6 +87,40 @@ pub struct ProfileCallsView {
     pub own: Vec<ProfileValue>,
 }
 
+/// Values of profiles over time: row by row, steps without a value left out.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ProfileValuesView {
+    /// The query: a type with a selector behind it.
+    pub query: String,
+    /// What the values are of, such as `cpu`.
+    pub sample_type: String,
+    /// In what, such as `nanoseconds` or `bytes`.
+    pub unit: String,
+    /// Whether values are states, such as memory in use: then they are averages over the processes.
+    pub is_state: bool,
+    /// First time, in nanoseconds since 1970.
+    pub from_unix_nano: String,
+    /// First time that is too late.
+    pub to_unix_nano: String,
+    /// Length of a step.
+    pub step_nanos: i64,
+    /// Numbers of steps, in ascending order; the first step is 0.
+    pub step: Vec<u32>,
+    /// A state in the unit of the query; otherwise so much a second, of time a number of CPUs.
+    pub value: Vec<f64>,
+    /// Versions whose first profiles came in this time.
+    pub versions: Vec<VersionView>,
+}
+
+/// A version of a service.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct VersionView {
+    /// The label that names it, such as `version="1.8"`.
+    pub label: String,
+    /// When its first profile came, in nanoseconds since 1970.
+    pub first_unix_nano: String,
+}
+
 /// Profiles of two ranges of time, or of two queries.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ProfileDiffView {
@@ -167,6 +201,37 @@ impl ProfileView {
             truncated: functions.len().saturating_sub(limit),
             functions: functions.iter().take(limit).map(ProfileFunctionView::new).collect(),
             calls: ProfileCallsView::new(&tree.cut(nodes)),
+        }
+    }
+}
+
+/// Nanoseconds of a second.
+const SECOND: f64 = 1e9;
+
+impl ProfileValuesView {
+    /// Values by the number of their step; versions with the time of their first profile.
+    pub fn new(
+        query: &str,
+        of_type: &ProfileType,
+        [from, until]: [Timestamp; 2],
+        step_nanos: i64,
+        values: &[(u32, f64)],
+        versions: &[(String, Timestamp)],
+    ) -> ProfileValuesView {
+        // CPU time of a second is a number of CPUs.
+        let scale = if of_type.is_time() && !of_type.is_state() { SECOND.recip() } else { 1.0 };
+        let version = |(label, first): &(String, Timestamp)| VersionView { label: listed(label), first_unix_nano: unix_nano(*first) };
+        ProfileValuesView {
+            query: query.to_owned(),
+            sample_type: of_type.sample_type.as_str().to_owned(),
+            unit: of_type.sample_unit.as_str().to_owned(),
+            is_state: of_type.is_state(),
+            from_unix_nano: unix_nano(from),
+            to_unix_nano: unix_nano(until),
+            step_nanos,
+            step: values.iter().map(|(step, _)| *step).collect(),
+            value: values.iter().map(|(_, value)| value * scale).collect(),
+            versions: versions.iter().map(version).collect(),
         }
     }
 }

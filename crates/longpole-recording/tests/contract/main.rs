@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use views::Views;
 
 /// Views that the HTTP API answers with, in the order of the page.
-const SERVED: [&str; 24] = [
+const SERVED: [&str; 26] = [
     "RecordingsView",
     "SummaryView",
     "PolesView",
@@ -40,6 +40,8 @@ const SERVED: [&str; 24] = [
     "ProfileTypesView",
     "ProfileView",
     "ProfileDiffView",
+    "ProfileValuesView",
+    "ServiceGrowthView",
     "KeptView",
     "ServerView",
     "LinkView",

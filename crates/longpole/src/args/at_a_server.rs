@@ -89,6 +89,18 @@ pub(crate) struct ProfileArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct GrowthArguments {
+    /// Only this service
+    #[arg(value_name = "SERVICE")]
+    pub(crate) service: Option<String>,
+    #[command(flatten)]
+    pub(crate) at: AtArguments,
+    /// How far back to read
+    #[arg(long, value_name = "TIME", default_value = "7d", value_parser = values::duration)]
+    pub(crate) since: Duration,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct PushArguments {
     /// Recording (`r7`, `7`, `last`, a tag or a trace id)
     #[arg(default_value = "last")]

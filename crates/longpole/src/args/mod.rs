@@ -18,7 +18,9 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
-pub(crate) use self::at_a_server::{DEFAULT_AT, ProfileArguments, PushArguments, SearchArguments, ServicesArguments, TraceArguments};
+pub(crate) use self::at_a_server::{
+    DEFAULT_AT, GrowthArguments, ProfileArguments, PushArguments, SearchArguments, ServicesArguments, TraceArguments,
+};
 pub(crate) use self::files::{
     CodeArguments, ConvertArguments, ConvertTraceArguments, ExportArguments, ExportFormat, ImportArguments, OutputArguments, ProfileOf,
     ViewTraceArguments,
@@ -190,6 +192,8 @@ pub(crate) enum Command {
     Services(ServicesArguments),
     /// Show the continuous profiles of a service on a server: its hot functions, and what changed
     Profile(ProfileArguments),
+    /// Show what grows in the services of a server: memory in use, goroutines; how fast, since when, and in which function
+    Growth(GrowthArguments),
     /// Open a recording in the browser
     #[command(visible_aliases = ["view", "load"])]
     Open(OpenArguments),

@@ -10,6 +10,7 @@ pub(crate) mod exec;
 pub(crate) mod export;
 pub(crate) mod flame;
 pub(crate) mod frame;
+pub(crate) mod growth;
 pub(crate) mod import;
 pub(crate) mod ls;
 pub(crate) mod open;

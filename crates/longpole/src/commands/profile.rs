@@ -109,7 +109,7 @@ fn whole_query(query: &str, arguments: &ProfileArguments, types: &ProfileTypesVi
             if !types.types.iter().any(|it| it.services.iter().any(|service| service == query)) {
                 return Err(not_found(arguments, format!("the server has no profiles of a service {query}")));
             }
-            ("", format!("{{service_name=\"{}\"}}", query.replace('\\', "\\\\").replace('"', "\\\"")))
+            ("", of_service(query))
         }
     };
     let of_type = match (of_type, &arguments.profile_type) {
@@ -124,6 +124,11 @@ fn whole_query(query: &str, arguments: &ProfileArguments, types: &ProfileTypesVi
     let found = types.types.iter().find(begins).or_else(|| types.types.iter().find(|it| it.sample_type == of_type));
     let found = found.ok_or_else(|| not_found(arguments, format!("the server has no profiles of type {of_type}")))?;
     Ok(format!("{}{selector}", found.profile_type))
+}
+
+/// The selector of a service.
+pub(super) fn of_service(service: &str) -> String {
+    format!("{{service_name=\"{}\"}}", service.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 /// Parts of the whole name of a type.

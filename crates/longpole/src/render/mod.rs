@@ -7,6 +7,7 @@ pub(crate) mod flame;
 pub(crate) mod flame_svg;
 pub(crate) mod frame;
 pub(crate) mod functions;
+pub(crate) mod growth;
 mod next_steps;
 pub(crate) mod poles;
 pub(crate) mod processes;

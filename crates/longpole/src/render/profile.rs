@@ -18,7 +18,7 @@ const CALL_PER_MILLE_MIN: i64 = 5;
 const INDENT_MAX: usize = 40;
 
 /// A value in its unit.
-fn value(value: i64, unit: &str) -> String {
+pub(super) fn value(value: i64, unit: &str) -> String {
     match unit {
         "nanoseconds" => duration(value),
         "bytes" => bytes(value.max(0).cast_unsigned()),

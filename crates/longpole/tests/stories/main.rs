@@ -15,6 +15,7 @@ mod exec_in_a_script;
 mod fail_at_each_call;
 mod fill_the_disk;
 mod find_the_long_pole;
+mod find_what_grows;
 mod follow_a_checkout;
 mod hand_on_to_anybody;
 mod hand_the_code_on;

@@ -5,12 +5,18 @@
 //! | `/longpole/v1/profiles/types` | types of profiles, each with its services: from `start` to `end` |
 //! | `/longpole/v1/profiles` | profiles added up: `query`, a type with a selector behind it; `start`, `end`; `limit` functions, `nodes` of the tree; `span`, ids of spans |
 //! | `/longpole/v1/profiles/diff` | the same of two ranges: `start`, `end` and `beforeStart`, `beforeEnd`; `before`, another query |
+//! | `/longpole/v1/profiles/values` | values over time: `query`, `start`, `end`, `steps` |
+//! | `/longpole/v1/profiles/growth` | states that grow: from `start` (a week ago) to `end`; `query`, a selector |
 //!
 //! Times are microseconds since 1970; without `start` the last hour.
 
+mod growth;
 pub(super) mod matching;
 pub(super) mod merged;
+pub(super) mod over_time;
 pub(super) mod pprof;
+mod values;
+mod versions;
 pub(super) mod wanted;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -50,6 +56,8 @@ pub(super) fn routes(store: LiveStore) -> Router {
         .route("/longpole/v1/profiles/types", get(types))
         .route("/longpole/v1/profiles", get(profile))
         .route("/longpole/v1/profiles/diff", get(diff))
+        .route("/longpole/v1/profiles/values", get(values::values))
+        .route("/longpole/v1/profiles/growth", get(growth::growth))
         .with_state(store)
 }
 

@@ -62,6 +62,11 @@ impl Wanted {
         Wanted { from, until, ..Wanted::all() }
     }
 
+    /// The same, of what a selector finds.
+    pub(in crate::serve) fn selected(self, selector: Selector) -> Wanted {
+        Wanted { selectors: vec![selector], ..self }
+    }
+
     /// The same, of some spans alone.
     pub(in crate::serve) fn of_spans(self, spans: HashSet<SpanId>) -> Wanted {
         Wanted { spans: Some(spans), ..self }

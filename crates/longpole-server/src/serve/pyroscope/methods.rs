@@ -13,8 +13,8 @@ use longpole_wire::pyroscope::querier::{
 };
 
 use super::answers::{distinct, dot, flame_graph, flame_graph_diff, nodes_max, pprof_answer_bytes};
-use super::over_time::{self, LabelSet, Steps, label_bytes, labels};
 use crate::serve::profiles::matching::{names_of, value_of};
+use crate::serve::profiles::over_time::{self, LabelSet, Steps, label_bytes, labels};
 use crate::serve::profiles::wanted::Wanted;
 use crate::serve::profiles::{merged, pprof};
 use crate::serve::query_error::QueryError;

@@ -12,7 +12,6 @@
 
 mod answers;
 mod methods;
-mod over_time;
 mod render;
 
 use axum::Router;

@@ -9,11 +9,11 @@ use longpole_store::live::LiveStore;
 use longpole_wire::pyroscope::render::{self, RenderFormat, RenderRange, RenderTimeline};
 
 use super::answers::{distinct, dot, flame_graph, flame_graph_diff, nodes_max};
-use super::over_time::{self, Moments, Steps};
 use crate::off_the_reactor::off_the_reactor;
 use crate::query_parameters::Parameters;
 use crate::serve::profiles::matching::{Selector, value_of};
 use crate::serve::profiles::merged;
+use crate::serve::profiles::over_time::{self, Moments, Steps};
 use crate::serve::profiles::wanted::Wanted;
 use crate::serve::query_error::QueryError;
 use crate::serve::query_turns::QueriedStore;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use longpole_model::profile::ProfileSeries;
 use longpole_store::live::LiveStore;
 
-use crate::serve::profiles::matching::{names_of, value_of};
-use crate::serve::profiles::wanted::Wanted;
+use super::matching::{names_of, value_of};
+use super::wanted::Wanted;
 use crate::serve::query_error::QueryError;
 
 /// Groups of an answer, at most.
@@ -24,13 +24,13 @@ const MOMENT_BYTES: u64 = 96;
 const LABEL_BYTES: usize = 2 * size_of::<String>();
 
 /// Labels with their values.
-pub(super) type LabelSet = Vec<(String, String)>;
+pub(in crate::serve) type LabelSet = Vec<(String, String)>;
 
 /// Values by the moment, in milliseconds.
-pub(super) type Moments = BTreeMap<i64, i64>;
+pub(in crate::serve) type Moments = BTreeMap<i64, i64>;
 
 /// The labels of a series that an answer has; those without a value are left out.
-pub(super) fn labels(series: &ProfileSeries, names: &[String]) -> LabelSet {
+pub(in crate::serve) fn labels(series: &ProfileSeries, names: &[String]) -> LabelSet {
     let of = |name: &str| (name.to_owned(), value_of(series, name).into_owned());
     let all: Vec<(String, String)> = match names {
         [] => names_of(series).map(of).collect(),
@@ -40,12 +40,12 @@ pub(super) fn labels(series: &ProfileSeries, names: &[String]) -> LabelSet {
 }
 
 /// Memory of labels.
-pub(super) fn label_bytes(labels: &LabelSet) -> u64 {
+pub(in crate::serve) fn label_bytes(labels: &LabelSet) -> u64 {
     labels.iter().map(|(name, value)| LABEL_BYTES + name.len() + value.len()).sum::<usize>() as u64
 }
 
 /// The labels that a query names, each once.
-pub(super) fn label_names(names: &[String]) -> Result<Vec<String>, QueryError> {
+pub(in crate::serve) fn label_names(names: &[String]) -> Result<Vec<String>, QueryError> {
     let mut distinct: Vec<String> = Vec::new();
     for name in names {
         if distinct.contains(name) {
@@ -61,7 +61,7 @@ pub(super) fn label_names(names: &[String]) -> Result<Vec<String>, QueryError> {
 
 /// What the series that a query wants had at each moment, by the values of some labels, in their order: what several series have at one moment is
 /// added up.
-pub(super) fn moments(store: &LiveStore, wanted: &Wanted, groups: &[String]) -> Result<Vec<(LabelSet, Moments)>, QueryError> {
+pub(in crate::serve) fn moments(store: &LiveStore, wanted: &Wanted, groups: &[String]) -> Result<Vec<(LabelSet, Moments)>, QueryError> {
     let finds = |series: &ProfileSeries| wanted.finds(series);
     let mut place_of: HashMap<LabelSet, usize> = HashMap::new();
     let mut moments: Vec<Moments> = Vec::new();
@@ -104,14 +104,14 @@ pub(super) fn moments(store: &LiveStore, wanted: &Wanted, groups: &[String]) -> 
 
 /// Points of a series: values by the end of the step that they are in.
 #[derive(Debug, Default)]
-pub(super) struct Steps {
+pub(in crate::serve) struct Steps {
     /// Sums, and for averages how many values there were.
     sums: BTreeMap<i64, (f64, u64)>,
 }
 
 impl Steps {
     /// The steps of some values.
-    pub(super) fn of(values: &Moments, start: i64, step: i64) -> Steps {
+    pub(in crate::serve) fn of(values: &Moments, start: i64, step: i64) -> Steps {
         let mut steps = Steps::default();
         values.iter().for_each(|(at, value)| steps.add(*at, *value, start, step));
         steps
@@ -127,7 +127,7 @@ impl Steps {
     }
 
     /// The points, by time. A sum is the sum; an average is that of the values in the step.
-    pub(super) fn points(self, is_average: bool) -> impl Iterator<Item = (i64, f64)> {
+    pub(in crate::serve) fn points(self, is_average: bool) -> impl Iterator<Item = (i64, f64)> {
         self.sums.into_iter().map(move |(at, (sum, count))| (at, if is_average && count > 0 { sum / count as f64 } else { sum }))
     }
 }

@@ -1,0 +1,478 @@
+//! What grows: states of services, such as memory in use, over a range of time.
+//!
+//! ```text
+//! values of all series ─ by service, and by labels that name neither a process nor a version ─► 48 averages over the time ─► trend
+//!                        of those that grow: first quarter of the growth beside its last, function by function
+//! ```
+//!
+//! An average is that of a process at a moment, so more processes are no growth. At most [`MOMENTS_MAX`] moments of a series count for a part,
+//! chosen by their times alone: a month of profiles every 15 seconds fits the memory of a query.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use axum::extract::RawQuery;
+use longpole_analysis::profile::{Growth, GrowthPoint, ProfileTree, Trend};
+use longpole_model::profile::{ProfileSeries, ProfileType, SERVICE_LABEL};
+use longpole_model::{Text, Timestamp};
+use longpole_recording::view::{GrowingFunctionView, GrowingStateView, GrowthNumbers, ServiceGrowthView};
+use longpole_store::StoreError;
+use longpole_store::live::LiveStore;
+use longpole_wire::pyroscope::selector::{self, MatchOp, Matcher};
+
+use super::matching::Selector;
+use super::merged;
+use super::versions::{self, Versions};
+use super::wanted::Wanted;
+
+use crate::api::{Answer, ApiError, json};
+use crate::off_the_reactor::off_the_reactor;
+use crate::query_parameters::Parameters;
+use crate::serve::query_error::QueryError;
+use crate::serve::query_turns::QueriedStore;
+use crate::wall_clock::now;
+
+/// How far an answer goes back without `start`: as long as profiles are kept by default.
+const LOOKBACK_NANOS: i64 = 7 * 86_400_000_000_000;
+
+/// Parts of the time; each becomes one value.
+const PARTS: usize = 48;
+
+/// Times that are tried, each shorter than the one before, and the shortest.
+const ROUNDS: usize = 4;
+const NANOS_MIN: i128 = 600_000_000_000;
+
+/// Moments of a series that count for a part.
+const MOMENTS_MAX: usize = 16;
+
+/// States that are read, and growing ones that an answer has.
+const STATES_MAX: usize = 4_096;
+const GROWING_MAX: usize = 20;
+
+/// Functions of a state, and those above one.
+const FUNCTIONS_MAX: usize = 10;
+const CALLERS_MAX: usize = 8;
+
+/// Memory of a state with its parts, of a series with its parts, and of a moment: about.
+const STATE_BYTES: u64 = 2_048;
+const SERIES_BYTES: u64 = 2_048;
+const MOMENT_BYTES: u64 = 64;
+
+/// Labels that name a process: states of several are one average.
+const OF_A_PROCESS: [&str; 12] = [
+    "container_id",
+    "host",
+    "host_name",
+    "hostname",
+    "instance",
+    "k8s_pod_name",
+    "pid",
+    "pod",
+    "pod_name",
+    "process_pid",
+    "service_instance_id",
+    "thread_id",
+];
+
+/// A state: a type, the service, and the labels beside it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct StateKey {
+    of_type: ProfileType,
+    service: Text,
+    labels: Vec<(Text, Text)>,
+}
+
+impl StateKey {
+    fn of(series: &ProfileSeries) -> StateKey {
+        let is_own = |name: &str| name != SERVICE_LABEL && !OF_A_PROCESS.contains(&name) && !versions::is_one(name);
+        StateKey {
+            of_type: series.profile_type.clone(),
+            service: series.label(SERVICE_LABEL).cloned().unwrap_or_default(),
+            labels: series.labels.iter().filter(|(name, _)| is_own(name)).cloned().collect(),
+        }
+    }
+
+    /// The labels by which its series are found.
+    fn conditions(&self) -> impl Iterator<Item = (&str, &str)> {
+        let others = self.labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        [(SERVICE_LABEL, self.service.as_str())].into_iter().chain(others)
+    }
+
+    fn query(&self) -> String {
+        let escaped = |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        let conditions: Vec<String> = self.conditions().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
+        format!("{}{{{}}}", self.of_type, conditions.join(","))
+    }
+
+    fn wanted(&self, range: [Timestamp; 2]) -> Result<Wanted, QueryError> {
+        let equal = |(name, value): (&str, &str)| Matcher { name: name.to_owned(), op: MatchOp::Equal, value: value.to_owned() };
+        Ok(Wanted::new(self.of_type.clone(), Selector::of_matchers(self.conditions().map(equal).collect())?, range))
+    }
+}
+
+/// The times of an answer, and its parts.
+#[derive(Debug, Clone, Copy)]
+struct Parted {
+    from: Timestamp,
+    until: Timestamp,
+}
+
+impl Parted {
+    fn nanos(self) -> i128 {
+        i128::from(self.until.unix_nanos()) - i128::from(self.from.unix_nanos())
+    }
+
+    fn part_of(self, at: Timestamp) -> usize {
+        let since = i128::from(at.unix_nanos()) - i128::from(self.from.unix_nanos());
+        usize::try_from(since * PARTS as i128 / self.nanos().max(1)).unwrap_or(0).min(PARTS - 1)
+    }
+
+    /// Values by part as values by time.
+    fn points(self, averages: &BTreeMap<usize, f64>) -> Vec<GrowthPoint> {
+        let seconds = |part: usize| (self.nanos() * part as i128 / PARTS as i128) as f64 / 1e9;
+        averages.iter().map(|(part, value)| GrowthPoint { seconds: seconds(*part), value: *value }).collect()
+    }
+
+    /// When a part begins.
+    fn begin(self, part: usize) -> Timestamp {
+        let since = self.nanos() * part as i128 / PARTS as i128;
+        Timestamp(self.from.unix_nanos().saturating_add(i64::try_from(since).unwrap_or(i64::MAX)))
+    }
+}
+
+/// What the moments of a series had in a part, by times in an order of their own; the first [`MOMENTS_MAX`] of them.
+type Moments = BTreeMap<u64, i64>;
+
+/// The place of a time in that order, in which neighbours stand apart (SplitMix64).
+fn order(at: Timestamp) -> u64 {
+    let mixed = at.unix_nanos().cast_unsigned().wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+/// A series in the time of the answer.
+#[derive(Debug, Default)]
+struct OneSeries {
+    /// The place of its state.
+    state: usize,
+    first: Option<Timestamp>,
+    parts: BTreeMap<usize, Moments>,
+}
+
+/// All states.
+#[derive(Debug, Default)]
+struct States {
+    keys: Vec<StateKey>,
+    series: Vec<(Arc<ProfileSeries>, OneSeries)>,
+}
+
+impl States {
+    /// Reads the states of a time, except those that are known.
+    fn read(store: &LiveStore, wanted: &Wanted, parted: Parted, known: &HashSet<StateKey>) -> Result<States, QueryError> {
+        let mut states = States::default();
+        let mut place_of: HashMap<StateKey, usize> = HashMap::new();
+        let mut place_of_series: HashMap<Arc<ProfileSeries>, usize> = HashMap::new();
+        let mut series: Vec<OneSeries> = Vec::new();
+        let (mut of_states, mut of_moments) = (store.limits().growing(), store.limits().growing());
+        let finds =
+            |series: &ProfileSeries| series.profile_type.is_state() && wanted.finds(series) && !known.contains(&StateKey::of(series));
+        let place = |it: &Arc<ProfileSeries>| -> Result<usize, StoreError> {
+            if let Some(known) = place_of_series.get(it) {
+                return Ok(*known);
+            }
+            let key = StateKey::of(it);
+            let next = place_of.len();
+            let state = match place_of.get(&key) {
+                Some(known) => *known,
+                // What is too much is one state, which is not shown.
+                None if next >= STATES_MAX => STATES_MAX,
+                None => {
+                    of_states.take(STATE_BYTES + it.memory_bytes())?;
+                    place_of.insert(key.clone(), next);
+                    states.keys.push(key);
+                    next
+                }
+            };
+            of_states.take(SERIES_BYTES)?;
+            let next = place_of_series.len();
+            place_of_series.insert(Arc::clone(it), next);
+            states.series.push((Arc::clone(it), OneSeries { state, ..OneSeries::default() }));
+            Ok(next)
+        };
+        store.each_profile_value(&wanted.filter(&finds), place, |place, value| {
+            series.resize_with(series.len().max(place + 1), OneSeries::default);
+            let it = &mut series[place];
+            it.first = Some(it.first.map_or(value.time, |first| first.min(value.time)));
+            let moments = it.parts.entry(parted.part_of(value.time)).or_default();
+            let order = order(value.time);
+            if let Some(sum) = moments.get_mut(&order) {
+                *sum = sum.saturating_add(value.value);
+                return Ok(());
+            }
+            if moments.len() == MOMENTS_MAX {
+                if moments.last_key_value().is_some_and(|(last, _)| *last < order) {
+                    return Ok(());
+                }
+                moments.pop_last();
+            } else {
+                of_moments.take(MOMENT_BYTES)?;
+            }
+            moments.insert(order, value.value);
+            Ok(())
+        })?;
+        for ((_, known), read) in states.series.iter_mut().zip(series) {
+            (known.first, known.parts) = (read.first, read.parts);
+        }
+        Ok(states)
+    }
+
+    /// The series of a state.
+    fn series_of(&self, state: usize) -> impl Iterator<Item = &(Arc<ProfileSeries>, OneSeries)> {
+        self.series.iter().filter(move |(_, it)| it.state == state)
+    }
+
+    /// Averages by part: only parts with a value.
+    fn averages(&self) -> Vec<BTreeMap<usize, f64>> {
+        let mut sums: Vec<BTreeMap<usize, (f64, f64)>> = vec![BTreeMap::new(); self.keys.len()];
+        for (_, it) in &self.series {
+            let Some(sums) = sums.get_mut(it.state) else { continue };
+            for (part, moments) in &it.parts {
+                let sum = sums.entry(*part).or_default();
+                sum.0 += moments.values().map(|value| *value as f64).sum::<f64>();
+                sum.1 += moments.len() as f64;
+            }
+        }
+        sums.into_iter().map(|parts| parts.into_iter().map(|(part, (sum, count))| (part, sum / count)).collect()).collect()
+    }
+
+    /// The last version whose first profiles came between two times.
+    fn version(&self, state: usize, range: [Timestamp; 2]) -> Option<String> {
+        let mut versions = Versions::default();
+        for (series, it) in self.series_of(state) {
+            it.first.into_iter().for_each(|first| versions.note(series, first));
+        }
+        versions.began(range).pop().map(|(version, _)| version)
+    }
+}
+
+pub(super) async fn growth(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) -> Answer {
+    let view = off_the_reactor::<_, ApiError>(move || {
+        let parameters = Parameters::of(query.as_deref()).map_err(QueryError::from)?;
+        let until = parameters.micros("end").map_err(QueryError::from)?.unwrap_or_else(now);
+        let from = parameters.micros("start").map_err(QueryError::from)?;
+        let from = from.unwrap_or(Timestamp(until.unix_nanos().saturating_sub(LOOKBACK_NANOS)));
+        let matchers = selector::parse(parameters.text("query").unwrap_or_default());
+        let matchers = matchers.map_err(|error| QueryError::Bad(error.to_string()))?;
+        Ok(of_range(&store, &Selector::of_matchers(matchers)?, [from, until])?)
+    });
+    json(&view.await?)
+}
+
+/// A state that grows.
+struct GrowingState {
+    key: StateKey,
+    growth: Growth,
+    averages: BTreeMap<usize, f64>,
+    parted: Parted,
+    version: Option<String>,
+}
+
+impl GrowingState {
+    /// The part in which the growth began.
+    fn begin(&self) -> usize {
+        self.averages.keys().nth(self.growth.since).copied().unwrap_or(0)
+    }
+
+    /// When it began; `None` if before the first profile.
+    fn since(&self) -> Option<Timestamp> {
+        (self.growth.since > 0).then(|| self.parted.begin(self.begin()))
+    }
+
+    /// By how much of itself it grew.
+    fn part(&self) -> f64 {
+        let [before, after] = self.growth.values;
+        (after - before) / before.abs().max(1.0)
+    }
+
+    fn view(&self, store: &LiveStore) -> Result<GrowingStateView, QueryError> {
+        let Growth { slope, slope_range, values, .. } = self.growth;
+        let numbers = GrowthNumbers { slope, slope_range, values, since: self.since() };
+        let mut view = GrowingStateView::new(&self.key.service, self.key.query(), &self.key.of_type, numbers, self.version.clone());
+        view.functions = functions(store, self)?;
+        Ok(view)
+    }
+}
+
+/// What became of all states.
+#[derive(Default)]
+struct Judged {
+    growing: Vec<GrowingState>,
+    steady: usize,
+    /// Those with enough values.
+    keys: HashSet<StateKey>,
+}
+
+impl Judged {
+    /// Judges states of a time. Returns the first values of those that it is too long for.
+    fn judge(&mut self, states: &States, parted: Parted) -> Vec<Timestamp> {
+        let mut too_short = Vec::new();
+        for (state, averages) in states.averages().into_iter().enumerate() {
+            let trend = if parted.nanos() < NANOS_MIN { Trend::TooShort } else { Trend::of(&parted.points(&averages)) };
+            let key = states.keys[state].clone();
+            match trend {
+                Trend::TooShort => {
+                    too_short.extend(states.series_of(state).filter_map(|(_, it)| it.first).min());
+                    continue;
+                }
+                Trend::Steady => self.steady += 1,
+                Trend::Growing(growth) => {
+                    let mut found = GrowingState { key: key.clone(), growth, averages, parted, version: None };
+                    let begin = found.begin();
+                    let near = [begin.saturating_sub(2), begin + 2].map(|part| parted.begin(part));
+                    found.version = found.since().and_then(|_| states.version(state, near));
+                    self.growing.push(found);
+                }
+            }
+            self.keys.insert(key);
+        }
+        too_short
+    }
+
+    /// Those that grow, the largest part of itself first.
+    fn into_growing(mut self) -> Vec<GrowingState> {
+        // Objects in use grow with their bytes, which say more.
+        let bytes: Vec<StateKey> = self.growing.iter().map(|it| it.key.clone()).filter(is_bytes).collect();
+        self.growing.retain(|it| is_bytes(&it.key) || !bytes.iter().any(|of_bytes| is_beside(of_bytes, &it.key)));
+        self.growing.sort_by(|a, b| b.part().total_cmp(&a.part()).then_with(|| a.key.cmp(&b.key)));
+        self.growing
+    }
+}
+
+fn of_range(store: &LiveStore, selector: &Selector, [from, until]: [Timestamp; 2]) -> Result<ServiceGrowthView, QueryError> {
+    let [first, last] = store.profile_times().unwrap_or([from, until]);
+    let from = from.max(first);
+    let until = until.min(Timestamp(last.unix_nanos().saturating_add(1))).max(from);
+    let mut judged = Judged::default();
+    let mut parted = Parted { from, until };
+    let mut too_short = Vec::new();
+    // A service that came later has its values in the last parts alone, so that shorter times are wanted for it.
+    for _ in 0..ROUNDS {
+        let wanted = Wanted::between([parted.from, until]).selected(selector.clone());
+        let states = States::read(store, &wanted, parted, &judged.keys)?;
+        too_short = judged.judge(&states, parted);
+        let Some(from) = too_short.iter().copied().filter(|first| *first > parted.begin(PARTS / 8)).min() else { break };
+        parted = Parted { from, until };
+    }
+    let steady = judged.steady;
+    let growing = judged.into_growing();
+    let views = growing.iter().take(GROWING_MAX).map(|it| it.view(store)).collect::<Result<Vec<_>, QueryError>>()?;
+    let truncated = growing.len().saturating_sub(GROWING_MAX);
+    Ok(ServiceGrowthView::new([from, until], views, truncated, [steady, too_short.len()]))
+}
+
+/// Whether a state has a size.
+fn is_bytes(key: &StateKey) -> bool {
+    key.of_type.sample_unit == "bytes"
+}
+
+/// Whether two states are of the same profiles.
+fn is_beside(a: &StateKey, b: &StateKey) -> bool {
+    (&a.of_type.name, &a.service, &a.labels) == (&b.of_type.name, &b.service, &b.labels)
+}
+
+/// The functions that hold more in the last quarter of a growth than in its first.
+fn functions(store: &LiveStore, state: &GrowingState) -> Result<Vec<GrowingFunctionView>, QueryError> {
+    let (begin, parted) = (state.begin(), state.parted);
+    let quarter = ((PARTS - begin) / 4).max(1);
+    let side = |from: usize, until: usize| -> Result<CallsOfQuarter, QueryError> {
+        let tree = merged::tree(store, &state.key.wanted([parted.begin(from), parted.begin(until)])?, &[])?;
+        let values: Vec<f64> = state.averages.range(from..until).map(|(_, value)| *value).collect();
+        let average = values.iter().sum::<f64>() / values.len().max(1) as f64;
+        // The sum of all processes becomes that of one.
+        let scale = if tree.total() == 0 { 0.0 } else { average / tree.total() as f64 };
+        Ok(CallsOfQuarter { tree, scale, average })
+    };
+    let (before, after) = (side(begin, begin + quarter)?, side(PARTS - quarter, PARTS)?);
+    store.limits().take(before.tree.answer_bytes(FUNCTIONS_MAX).saturating_add(after.tree.answer_bytes(FUNCTIONS_MAX)))?;
+    Ok(grown(&before, &after))
+}
+
+/// Calls of some time, and what to multiply their values by.
+struct CallsOfQuarter {
+    tree: ProfileTree,
+    scale: f64,
+    average: f64,
+}
+
+fn grown(before: &CallsOfQuarter, after: &CallsOfQuarter) -> Vec<GrowingFunctionView> {
+    let whole = after.average - before.average;
+    let nodes = before.tree.beside(&after.tree);
+    // By function: the growth of all its calls, and the call with most of it.
+    let mut functions: BTreeMap<&str, (f64, f64, usize)> = BTreeMap::new();
+    for (place, node) in nodes.iter().enumerate().filter(|(_, node)| node.depth > 0) {
+        let growth = node.sides[1].1 as f64 * after.scale - node.sides[0].1 as f64 * before.scale;
+        let function = functions.entry(node.name.as_str()).or_insert((0.0, f64::MIN, place));
+        function.0 += growth;
+        if growth > function.1 {
+            (function.1, function.2) = (growth, place);
+        }
+    }
+    let mut functions: Vec<(&str, (f64, f64, usize))> = functions.into_iter().filter(|(_, (growth, ..))| *growth > 0.0).collect();
+    functions.sort_by(|a, b| b.1.0.total_cmp(&a.1.0));
+    functions.truncate(FUNCTIONS_MAX);
+    let of = |(name, (growth, _, place)): (&str, (f64, f64, usize))| {
+        let mut callers: Vec<&str> = Vec::new();
+        let mut depth = nodes[place].depth;
+        // Each stands before what it called.
+        for above in nodes[..place].iter().rev() {
+            if above.depth + 1 == depth && above.depth > 0 {
+                depth = above.depth;
+                callers.push(above.name.as_str());
+            }
+        }
+        callers.truncate(CALLERS_MAX);
+        callers.reverse();
+        let share = if whole > 0.0 { (growth / whole).clamp(0.0, 1.0) } else { 0.0 };
+        GrowingFunctionView::new(name, growth, share, &callers)
+    };
+    functions.into_iter().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn side(stacks: &[(&str, i64)], average: f64) -> CallsOfQuarter {
+        let mut tree = ProfileTree::default();
+        for (stack, value) in stacks {
+            let functions: Vec<Text> = stack.split(';').map(Text::from).collect();
+            tree.add(functions.iter(), *value);
+        }
+        let scale = average / tree.total() as f64;
+        CallsOfQuarter { tree, scale, average }
+    }
+
+    #[test]
+    fn the_function_that_holds_the_growth_is_first() {
+        // Two processes before and three after: an average of one each.
+        let before = side(&[("main;load;index", 100), ("main;handle;remember", 100)], 100.0);
+        let after = side(&[("main;load;index", 150), ("main;handle;remember", 600), ("main;trim", 30)], 260.0);
+        let grown = grown(&before, &after);
+        let names: Vec<(&str, i64, String)> =
+            grown.iter().map(|it| (it.function.as_str(), it.growth.round() as i64, it.callers.join(" › "))).collect();
+        assert_eq!(names, [("remember", 150, "main › handle".to_owned()), ("trim", 10, "main".to_owned())]);
+        assert!((grown[0].share - 150.0 / 160.0).abs() < 1e-9, "{grown:?}");
+    }
+
+    #[test]
+    fn parts_cover_the_time() {
+        let parted = Parted { from: Timestamp(1_000), until: Timestamp(1_000 + 48_000) };
+        assert_eq!([1_000, 1_999, 2_000, 48_999, 60_000].map(|at| parted.part_of(Timestamp(at))), [0, 0, 1, 47, 47]);
+        assert_eq!([0, 1, 48].map(|part| parted.begin(part).unix_nanos()), [1_000, 2_000, 49_000]);
+        let extreme = Parted { from: Timestamp(i64::MIN), until: Timestamp(i64::MAX) };
+        assert_eq!((extreme.part_of(Timestamp(i64::MIN)), extreme.part_of(Timestamp(i64::MAX))), (0, 47));
+        let empty = Parted { from: Timestamp(5), until: Timestamp(5) };
+        assert_eq!(empty.part_of(Timestamp(5)), 0);
+    }
+}
