@@ -661,6 +661,7 @@ function poleOfSpan(cursor: Cursor): PoleOfSpan {
 function partOfSpan(cursor: Cursor): PartOfSpan {
   return {
     handle: cursor.field('handle').string(),
+    kind: cursor.field('kind').oneOf(EVERY_PART_KIND),
     text: cursor.field('text').string(),
     onPathNanos: cursor.field('on_path_nanos').nanos(),
     savesIfZeroNanos: cursor.field('saves_if_zero_nanos').range(),

@@ -865,6 +865,8 @@ export interface PoleOfSpan {
 export interface PartOfSpan {
   /** Handle, such as `p3`. */
   readonly handle: string;
+  /** What it is. */
+  readonly kind: PartKind;
   /** For people: which part it is. */
   readonly text: string;
   /** Its time on the critical path. */

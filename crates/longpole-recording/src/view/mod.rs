@@ -44,7 +44,7 @@ pub use flame::{FlameColumns, FlameFrameView, FlameTimeView, FlameView, FlameWai
 pub use frame::{FrameOperationView, FrameSpanView, FrameView};
 pub use functions::{LineView, RuntimeView, TopFrameView, WhoseView};
 pub use lanes::{LaneView, LanesView};
-pub use poles::{LimitView, PartView, PoleView, PolesTruncated, PolesView, ReasonCodeView, ReasonView};
+pub use poles::{LimitView, PartKindView, PartView, PoleView, PolesTruncated, PolesView, ReasonCodeView, ReasonView};
 pub use processes::{ProcessRowView, ProcessesView};
 pub use profiles::{
     FunctionChangeView, ProfileCallsView, ProfileDiffView, ProfileFunctionView, ProfileSideView, ProfileTypeView, ProfileTypesView,

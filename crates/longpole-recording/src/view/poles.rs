@@ -321,17 +321,23 @@ impl PartView {
     fn new(part: NamedPart<'_>, place: Option<(&str, u32)>) -> Self {
         let function = part.function();
         PartView {
-            kind: match part {
-                NamedPart::Computes(..) => PartKindView::Computes,
-                NamedPart::Waits(..) => PartKindView::Waits,
-                NamedPart::Rest => PartKindView::Rest,
-                NamedPart::Busy => PartKindView::Busy,
-            },
+            kind: part.into(),
             text: words::part(part),
             function: function.map(|function| function.function.clone()),
             handle: part.handle().map(|handle| handle.to_string()),
             file: place.map(|(file, _)| file.to_owned()),
             line: place.map(|(_, line)| line),
+        }
+    }
+}
+
+impl From<NamedPart<'_>> for PartKindView {
+    fn from(part: NamedPart<'_>) -> Self {
+        match part {
+            NamedPart::Computes(..) => PartKindView::Computes,
+            NamedPart::Waits(..) => PartKindView::Waits,
+            NamedPart::Rest => PartKindView::Rest,
+            NamedPart::Busy => PartKindView::Busy,
         }
     }
 }

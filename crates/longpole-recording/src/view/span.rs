@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::callee::CalleeView;
 use super::functions::{TopFrameView, top_frames};
+use super::poles::PartKindView;
 use super::select::{SameNameView, node_of, same_name, words_of_part};
 use super::shared::{EvidenceView, ExitView, LinksView, RangeNanos, node_handle, range};
 use super::states::StatesView;
@@ -114,6 +115,8 @@ pub struct PoleOfSpanView {
 pub struct PartOfSpanView {
     /// Handle, such as `p3`.
     pub handle: String,
+    /// What it is.
+    pub kind: PartKindView,
     /// For people: which part it is.
     pub text: String,
     /// Its time on the critical path.
@@ -321,9 +324,11 @@ impl SpanView {
 
 impl PartOfSpanView {
     fn new(report: &Report, handle: &str, pole: &Pole) -> Option<Self> {
+        let text = words_of_part(report, pole)?;
         Some(PartOfSpanView {
             handle: handle.to_owned(),
-            text: words_of_part(report, pole)?,
+            kind: report.part_of(pole)?.into(),
+            text,
             on_path_nanos: pole.on_path.0,
             saves_if_zero_nanos: range(pole.savings.if_zero),
             saves_if_half_nanos: range(pole.savings.if_half),

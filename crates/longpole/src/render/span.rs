@@ -8,7 +8,7 @@ use super::next_steps::same_name_line;
 use super::service::service_column;
 use super::states::state_lines;
 use super::waits::{callee_lines, waits_section};
-use crate::next_command::quoted;
+use crate::next_command::{own_name, quoted};
 use crate::terminal::screen::Screen;
 use crate::terminal::{Style, fit, right};
 
@@ -79,6 +79,13 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
         let nodes = group.as_ref().map_or_else(String::new, |all| format!(" in {all}"));
         out.push(format!("{}  {}", style.handle(&part.handle), style.strong(&format!("{name} › {}", fit(&part.text, 40)))));
         out.push(format!("{on_path} on path{nodes}; saves {zero} if it took no time, {half} if 2× faster"));
+        let recording = quoted(&view.recording);
+        let alone = |flag: &str| format!("{} flame {recording}{flag} --span {}", own_name(), part.handle);
+        match part.kind {
+            view::PartKindView::Computes => out.push(format!("its code alone: {}", style.handle(&alone("")))),
+            view::PartKindView::Waits => out.push(format!("its waits alone: {}", style.handle(&alone(" --off-cpu")))),
+            view::PartKindView::Rest | view::PartKindView::Busy => {}
+        }
         out.push(String::new());
         let whole = match &group {
             Some(all) => format!(
