@@ -20,7 +20,13 @@ import {
   textWidth,
 } from './service-map-layout';
 
-const requests = (count: number, errors = 0): Requests => ({ count, errors, medianNanos: 12e6 as Nanos, p95Nanos: 21e6 as Nanos, p99Nanos: 40.1e6 as Nanos });
+const requests = (count: number, errors = 0): Requests => ({
+  count,
+  errors,
+  medianNanos: 12e6 as Nanos,
+  p95Nanos: 21e6 as Nanos,
+  p99Nanos: 40.1e6 as Nanos,
+});
 const call = (caller: string, callee: string, count = 10, errors = 0): ServiceCalls => ({
   caller,
   callee,

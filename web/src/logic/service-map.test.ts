@@ -40,7 +40,9 @@ describe('the address of the map', () => {
 
 describe('requests', () => {
   it('are written with what they miss', () => {
-    expect(requestsInWords(requests(1204, 37, 12, 40.1, 1160), 'call')).toBe('1,204\u00a0calls, 37\u00a0errors (3%), median 12.0ms, p99 1.16s');
+    expect(requestsInWords(requests(1204, 37, 12, 40.1, 1160), 'call')).toBe(
+      '1,204\u00a0calls, 37\u00a0errors (3%), median 12.0ms, p99 1.16s',
+    );
     expect(requestsInWords(requests(1, 0, 2000, 2000), 'request')).toBe('1\u00a0request, no errors, median 2.00s, p99 2.00s');
     expect([requests(1204, 1, 1, 1), requests(9, 0, 1, 1)].map(errorsInColumn)).toEqual(['1 (<1%)', '0']);
   });

@@ -64,7 +64,13 @@ export function shopSpans(nowMillis) {
 function requestsOf(all) {
   const nanos = all.map(({ millis }) => Math.round(millis * 1000) * 1000).sort((a, b) => a - b);
   const quantile = (percent) => nanos[Math.max(1, Math.ceil((nanos.length * percent) / 100)) - 1];
-  return { count: all.length, errors: all.filter(({ failed }) => failed).length, median_nanos: quantile(50), p95_nanos: quantile(95), p99_nanos: quantile(99) };
+  return {
+    count: all.length,
+    errors: all.filter(({ failed }) => failed).length,
+    median_nanos: quantile(50),
+    p95_nanos: quantile(95),
+    p99_nanos: quantile(99),
+  };
 }
 
 function mapOf(rows, traces) {
