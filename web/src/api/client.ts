@@ -11,8 +11,10 @@ import {
   decodeProfile,
   decodeProfileDiff,
   decodeProfileTypes,
+  decodeProfileValues,
   decodeRecordings,
   decodeServer,
+  decodeServiceGrowth,
   decodeServiceMap,
   decodeServices,
   decodeSource,
@@ -36,8 +38,10 @@ import type {
   Profile,
   ProfileDiff,
   ProfileTypes,
+  ProfileValues,
   Recordings,
   Server,
+  ServiceGrowth,
   ServiceMap,
   Services,
   Source,
@@ -125,6 +129,10 @@ export const api = {
     get(`/longpole/v1/profiles?${new URLSearchParams(parameters)}`, decodeProfile, signal),
   profileDiff: (parameters: Readonly<Record<string, string>>, signal: AbortSignal): Promise<ProfileDiff> =>
     get(`/longpole/v1/profiles/diff?${new URLSearchParams(parameters)}`, decodeProfileDiff, signal),
+  profileValues: (parameters: Readonly<Record<string, string>>, signal: AbortSignal): Promise<ProfileValues> =>
+    get(`/longpole/v1/profiles/values?${new URLSearchParams(parameters)}`, decodeProfileValues, signal),
+  /** What grew in the last week. */
+  growth: (signal: AbortSignal): Promise<ServiceGrowth> => get('/longpole/v1/profiles/growth', decodeServiceGrowth, signal),
   /** The recordings with spans of a trace: they have its code. */
   recordingsOfTrace: (trace: string, signal: AbortSignal): Promise<Recordings> =>
     get(`/longpole/v1/traces/${trace}/recordings`, decodeRecordings, signal),

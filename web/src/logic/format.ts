@@ -5,7 +5,7 @@
  */
 
 import type { Exit, NanosRange } from '../api/types.gen';
-import type { Nanos } from '../base/brand';
+import type { Micros, Nanos } from '../base/brand';
 
 const MICRO = 1e3;
 const MILLI = 1e6;
@@ -191,6 +191,11 @@ export function formatAge(thenMillis: number, nowMillis: number): string {
 /** Unix nanoseconds as milliseconds for JavaScript's dates. */
 export function unixMillis(unixNano: bigint): number {
   return Number(unixNano / 1_000_000n);
+}
+
+/** Unix nanoseconds as microseconds. */
+export function unixMicros(unixNano: bigint): Micros {
+  return Number(unixNano / 1000n) as Micros;
 }
 
 /** The end of a long file name: `…/deploy/src/archive.rs`. */

@@ -2,6 +2,7 @@
 import type { TraceRow } from '../api/types.gen';
 import type { Micros, Nanos } from '../base/brand';
 import { printDuration, readDuration } from './duration';
+import { unixMicros } from './format';
 
 /** Search parameters of the list of traces. */
 export interface TracesSearch {
@@ -116,7 +117,7 @@ export function isBounded({ start, end, min, max }: TracesBox): boolean {
 
 /** When a trace started. */
 export function startOf(trace: TraceRow): Micros {
-  return Number(trace.startUnixNano / 1000n) as Micros;
+  return unixMicros(trace.startUnixNano);
 }
 
 /** The traces inside of the rectangle. */

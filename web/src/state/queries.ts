@@ -135,6 +135,12 @@ export const profileDiffQuery = (request: ProfileRequest) =>
     staleTime: MAP_FRESH_MILLIS,
   });
 
+/** The server reads the profiles of a week for it. */
+const GROWTH_FRESH_MILLIS = 300_000;
+
+export const growthQuery = () =>
+  queryOptions({ queryKey: ['growth'], queryFn: ({ signal }) => api.growth(signal), staleTime: GROWTH_FRESH_MILLIS });
+
 export const recordingsQuery = () =>
   queryOptions({
     queryKey: ['recordings'],

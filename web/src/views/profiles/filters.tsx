@@ -17,6 +17,7 @@ import {
   timeInWords,
   typesOf,
 } from '../../logic/profiles-search';
+import { zoneOf } from '../parts/clock';
 import { CloseIcon } from '../parts/icons';
 import parts from '../parts/parts.module.css';
 import css from './profiles.module.css';
@@ -25,7 +26,7 @@ import css from './profiles.module.css';
 export type Change = (part: { readonly [Key in keyof ProfilesSearch]: ProfilesSearch[Key] | undefined }) => void;
 
 /** The time of an address in words, in the reader's time zone. */
-export const timeHere = (search: ProfilesSearch): string => timeInWords(search, new Date((search.end ?? 0) / 1000).getTimezoneOffset());
+export const timeHere = (search: ProfilesSearch): string => timeInWords(search, zoneOf(search.end ?? 0));
 
 /** How far back, or which range. */
 export function Times({ search, change }: { readonly search: ProfilesSearch; readonly change: Change }) {

@@ -25,6 +25,7 @@ import { Gone, isGone, isServerGone } from '../search/server-states';
 import { type Change, Filters, Times, timeHere } from './filters';
 import { FirstProfile } from './first-profile';
 import { FlameSection } from './flame-section';
+import { Growing } from './growth';
 import css from './profiles.module.css';
 import { ChangesTable, FunctionsTable } from './tables';
 
@@ -283,6 +284,7 @@ export function ProfilesPage() {
           {!isNew && <Times search={search} change={change} />}
         </div>
         {types === undefined && isServerGone(answer) && <Gone isTrying={false} retry={() => answer.refetch()} />}
+        {choice !== null && <Growing />}
         {types !== undefined && choice !== null && parsed !== null && (
           <Filters types={types} choice={choice} search={search} wrong={parsed.wrong} wrongBefore={parsed.wrongBefore} change={change} />
         )}

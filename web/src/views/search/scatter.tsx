@@ -22,15 +22,13 @@ import {
 } from '../../logic/scatter';
 import { startOf, type TracesBox } from '../../logic/traces-search';
 import { createAtom, useAtom } from '../../state/store';
+import { zoneOf } from '../parts/clock';
 import { createHover, HoverCard } from '../parts/hover-card';
 import css from './search.module.css';
 
 const HEIGHT = 190;
 /** A click that wandered further is a drag. */
 const CLICK_PIXELS = 4;
-
-/** Minutes that the reader's clock is behind UTC. */
-const zoneOf = (micros: number): number => new Date(micros / 1000).getTimezoneOffset();
 
 function useWidth(host: RefObject<HTMLElement | null>): number {
   const [width, setWidth] = useState(0);
