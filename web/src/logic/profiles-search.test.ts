@@ -6,6 +6,7 @@ import {
   commandOf,
   diffParametersOf,
   movedRange,
+  type ProfilesSearch,
   profileParametersOf,
   readProfilesSearch,
   readRequest,
@@ -13,6 +14,7 @@ import {
   timeInWords,
   typesOf,
   typesParametersOf,
+  valuesParametersOf,
 } from './profiles-search';
 
 const HOUR = 3_600_000_000;
@@ -84,6 +86,11 @@ describe('the request', () => {
     expect(profileParametersOf(readRequest({ start: 5, end: 9 }, choice).request, NOW)).toMatchObject({ start: '5', end: '9' });
     expect(movedRange({ start: 5, end: 9 }, NOW, 1)).toEqual({ start: 9, end: 13 });
     expect(movedRange({}, NOW, -1)).toEqual({ start: NOW - 2 * HOUR, end: NOW - HOUR });
+  });
+
+  it('has values of steps in which each process sends a profile', () => {
+    const steps = (search: ProfilesSearch) => valuesParametersOf(readRequest(search, choice).request, NOW)['steps'];
+    expect([steps({ since: '15m' }), steps({}), steps({ since: '7d' }), steps({ start: 5, end: 9 })]).toEqual(['30', '120', '240', '1']);
   });
 
   it('compares with the same length of time before', () => {

@@ -1,6 +1,7 @@
 /** The page of profiles: from its address to the requests. */
 import type { ProfileType } from '../api/types.gen';
 import type { Micros } from '../base/brand';
+import { clamp } from '../base/math';
 import { formatCommand } from './format';
 import { startsInWords } from './scatter';
 import { type Matcher, queryOf, readSelector } from './selector';
@@ -187,6 +188,17 @@ export function commandOf({ query, before, range, earlier }: ProfileRequest, ori
 export function profileParametersOf({ query, range }: ProfileRequest, now: Micros): Readonly<Record<string, string>> {
   const [start, end] = rangeOf(range, now);
   return { query, start: String(start), end: String(end), limit: String(FUNCTIONS_MAX), nodes: String(NODES_MAX) };
+}
+
+/** Values of a line: more would lie closer than a screen shows, and in shorter steps only some have one of the profiles that SDKs send every 15 seconds. */
+const VALUES_MAX = 240;
+const STEP_MICROS_MIN = 30e6;
+
+/** The parameters of the request for values over time. */
+export function valuesParametersOf({ query, range }: ProfileRequest, now: Micros): Readonly<Record<string, string>> {
+  const [start, end] = rangeOf(range, now);
+  const steps = clamp(Math.floor((end - start) / STEP_MICROS_MIN), 1, VALUES_MAX);
+  return { query, start: String(start), end: String(end), steps: String(steps) };
 }
 
 /** The parameters of the request for the comparison. */

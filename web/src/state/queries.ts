@@ -11,6 +11,7 @@ import {
   type ProfilesSearch,
   profileParametersOf,
   typesParametersOf,
+  valuesParametersOf,
 } from '../logic/profiles-search';
 import { mapRequestOf, type Range } from '../logic/service-map';
 import { listingOf, mergedListing, type TraceListing } from '../logic/trace-listing';
@@ -126,6 +127,13 @@ export const profileQuery = (request: ProfileRequest) =>
     queryFn: ({ signal }) => api.profile(profileParametersOf(request, nowMicros()), signal),
     staleTime: MAP_FRESH_MILLIS,
     refetchInterval: ({ state: { data } }) => (data?.total === 0 ? RETRY_MILLIS : false),
+  });
+
+export const profileValuesQuery = (request: ProfileRequest) =>
+  queryOptions({
+    queryKey: ['profile values', request.query, request.range],
+    queryFn: ({ signal }) => api.profileValues(valuesParametersOf(request, nowMicros()), signal),
+    staleTime: MAP_FRESH_MILLIS,
   });
 
 export const profileDiffQuery = (request: ProfileRequest) =>

@@ -16,7 +16,7 @@ import {
   sinceInWords,
 } from '../../logic/profiles-search';
 import { matcherOf } from '../../logic/search';
-import { profileDiffQuery, profileQuery, profileTypesQuery } from '../../state/queries';
+import { profileDiffQuery, profileQuery, profileTypesQuery, profileValuesQuery } from '../../state/queries';
 import { isTyping } from '../parts/keyboard';
 import list from '../parts/list.module.css';
 import { Command, Failure, Skeleton } from '../parts/notice';
@@ -28,6 +28,7 @@ import { FlameSection } from './flame-section';
 import { Growing } from './growth';
 import css from './profiles.module.css';
 import { ChangesTable, FunctionsTable } from './tables';
+import { ValueLine } from './value-line';
 
 const route = getRouteApi('/profiles');
 
@@ -168,6 +169,7 @@ function Results(props: {
   const isCompared = request.before !== null;
   const sum = useQuery(profileQuery(request));
   const comparison = useQuery({ ...profileDiffQuery(request), enabled: isCompared });
+  const values = useQuery(profileValuesQuery(request));
   const profile = sum.data;
   const diff = isCompared ? comparison.data : undefined;
   const error = sum.error ?? (isCompared ? comparison.error : null);
@@ -205,6 +207,15 @@ function Results(props: {
         <Answer profile={profile} service={choice.service} search={search} />
       ) : (
         <ComparedAnswer diff={diff} service={choice.service} search={search} />
+      )}
+      {profile.total > 0 && values.error === null && (
+        <ValueLine
+          values={values.data}
+          endsNow={request.range.since !== undefined}
+          what={what}
+          service={choice.service}
+          select={(start, end) => step({ since: undefined, start, end })}
+        />
       )}
       {profile.total > 0 && (
         <FlameSection profile={profile} title={`${choice.service}: ${what}`} search={search} change={change} step={step} />

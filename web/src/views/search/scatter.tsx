@@ -1,4 +1,4 @@
-import { memo, type PointerEvent, type RefObject, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
+import { memo, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react';
 import type { TraceRow } from '../../api/types.gen';
 import { counted, formatCount, formatDuration } from '../../logic/format';
 import {
@@ -24,25 +24,12 @@ import { startOf, type TracesBox } from '../../logic/traces-search';
 import { createAtom, useAtom } from '../../state/store';
 import { zoneOf } from '../parts/clock';
 import { createHover, HoverCard } from '../parts/hover-card';
+import { useWidth } from '../parts/use-width';
 import css from './search.module.css';
 
 const HEIGHT = 190;
 /** A click that wandered further is a drag. */
 const CLICK_PIXELS = 4;
-
-function useWidth(host: RefObject<HTMLElement | null>): number {
-  const [width, setWidth] = useState(0);
-  useLayoutEffect(() => {
-    const element = host.current;
-    if (element === null) return undefined;
-    const measure = () => setWidth(element.clientWidth);
-    const observer = new ResizeObserver(measure);
-    observer.observe(element);
-    measure();
-    return () => observer.disconnect();
-  }, [host]);
-  return width;
-}
 
 function TraceCard({ trace }: { readonly trace: TraceRow }) {
   const start = startOf(trace);
