@@ -1,14 +1,15 @@
 /**
  * Story: a service uses more CPU than before. Somebody opens the profiles of a new server, which says how to send some; as soon as they come, the
  * first sentence says which function has most of the time. They look for it in the flame graph, compare with the hour before and with the other
- * version, and look at memory.
+ * version, and look at memory. Later, the memory of another service grows.
  *
  * Guarantees: sentence, flame graph, tables and comparison have the numbers of the stacks that were sent; what is chosen, searched for and zoomed
- * into is in the address; labels that cannot be read and times without profiles are answered in words; two themes, a phone and a wide screen have
- * room; axe finds nothing serious.
+ * into is in the address; the line has the values over time, and a drag over it selects a time; a service that grows is named and leads to its
+ * profiles; labels that cannot be read and times without profiles are answered in words; two themes, a phone and a wide screen have room; axe finds
+ * nothing serious.
  */
 import { fileURLToPath } from 'node:url';
-import { sendShopProfiles } from '../src/testing/profiles.mjs';
+import { sendGrowingProfiles, sendShopProfiles } from '../src/testing/profiles.mjs';
 import { accessibilityFaults, expect, launchBrowser, openPage, settled, tell, until } from './browser.mjs';
 
 const search = (page) => new URL(page.url()).searchParams;
@@ -97,6 +98,44 @@ async function zoomIntoIt(page, shoot) {
   await until('the box in the address', () => search(page).get('zoom') === 'main.parseRules');
   await page.goBack();
   await until('a step back', () => search(page).get('zoom') === null);
+}
+
+/** The line of values: its sentence, its values under the keyboard, and a drag. */
+async function seeWhenItUsedIt(page) {
+  await page
+    .getByRole('img', { name: /^CPU time of cart from .*, highest 0\.1 CPUs on .*, latest 0\.1 CPUs on .*, version="8" since / })
+    .waitFor();
+  const values = page.getByRole('slider', { name: 'CPU time of cart at a time' });
+  await values.focus();
+  await page.keyboard.press('ArrowLeft');
+  expect(/: 0\.032 CPUs$/.test(await values.getAttribute('aria-valuetext')), 'the value before is not 0.032 CPUs');
+  await values.blur();
+  const line = await page.getByRole('img', { name: /^CPU time of cart/ }).boundingBox();
+  await page.mouse.move(line.x + line.width * 0.2, line.y + 30);
+  await page.mouse.down();
+  await page.mouse.move(line.x + line.width * 0.5, line.y + 30, { steps: 3 });
+  await page.mouse.up();
+  await until('the range in the address', () => search(page).get('start') !== null);
+  await sentence(page, /cart used 960\.0ms of CPU time from /);
+  await page.goBack();
+  await sentence(page, /cart used 3\.96s of CPU time in the last hour/);
+}
+
+/** Nothing grew in the last hours; then a service comes that does. */
+async function seeWhatGrows(page, at, pyroscope, shoot) {
+  expect((await page.getByRole('region', { name: 'What grows' }).count()) === 0, 'something grows');
+  await sendGrowingProfiles(pyroscope, Date.now());
+  await page.goto(at('/profiles?service=cart'));
+  const growing = page.getByRole('link', {
+    name: /^ledger memory in use grows by 5\.0MB a day \(\d\.\d%\): main\.remember holds 100% of the growth$/,
+  });
+  await growing.waitFor();
+  await shoot('profiles-growing');
+  await growing.click();
+  await sentence(page, /ledger had \S+ of memory in use on average in the last 7 days/);
+  expect(search(page).get('service') === 'ledger' && search(page).get('function') === 'main.remember', `the address is ${page.url()}`);
+  await page.getByRole('img', { name: /^memory in use of ledger from .*, latest 100MB on / }).waitFor();
+  await shoot('profiles-ledger');
 }
 
 async function compare(page, shoot) {
@@ -205,8 +244,10 @@ async function seeWhatAServiceComputes(url, directory, pyroscope) {
     await seeWhoUsesIt(page, shoot);
     const answer = await answerOfPage(page);
     await zoomIntoIt(page, shoot);
+    await seeWhenItUsedIt(page);
     await compare(page, shoot);
     await lookElsewhere(page, shoot);
+    await seeWhatGrows(page, at, pyroscope, shoot);
     await loseTheServer(page, at);
     expect(faults.length === 0, faults.join('\n'));
     await close();

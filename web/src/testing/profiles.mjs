@@ -59,12 +59,32 @@ export function shopProfiles() {
   ];
 }
 
-/** Sends them to a server's port for Pyroscope's clients. */
-export async function sendShopProfiles(pyroscope, nowMillis) {
-  for (const { name, minutesAgo, stacks, units } of shopProfiles()) {
-    const from = Math.floor(nowMillis / 1000) - minutesAgo * MINUTE;
-    const parameters = new URLSearchParams({ name, from, until: from + 10, sampleRate: 100, ...(units === undefined ? {} : { units }) });
-    const sent = await fetch(`${pyroscope}/ingest?${parameters}`, { method: 'POST', body: stacks });
-    if (!sent.ok) throw new Error(`${name}: the server answers ${sent.status}: ${await sent.text()}`);
-  }
+const DAY = 24 * 60 * MINUTE;
+const LEDGER_A_DAY = 12;
+
+/** Memory of `ledger`, which keeps 5 MB more each day of the last week. */
+function growingProfiles() {
+  return Array.from({ length: 7 * LEDGER_A_DAY }, (_, index) => {
+    const daysAgo = index / LEDGER_A_DAY;
+    const kept = Math.round(40e6 - daysAgo * 5e6);
+    const stacks = `main.main;main.openIndex 60000000\nmain.main;main.handle;main.remember ${kept}`;
+    return { name: 'ledger.inuse_space{env=prod}', minutesAgo: 5 + (daysAgo * DAY) / MINUTE, stacks, units: 'bytes' };
+  });
+}
+
+const sendAll = async (profiles, pyroscope, nowMillis) => {
+  for (const profile of profiles) await send(profile, pyroscope, nowMillis);
+};
+
+/** Sends the profiles of a service that grows. */
+export const sendGrowingProfiles = (pyroscope, nowMillis) => sendAll(growingProfiles(), pyroscope, nowMillis);
+
+/** Sends those of the shop to a server's port for Pyroscope's clients. */
+export const sendShopProfiles = (pyroscope, nowMillis) => sendAll(shopProfiles(), pyroscope, nowMillis);
+
+async function send({ name, minutesAgo, stacks, units }, pyroscope, nowMillis) {
+  const from = Math.floor(nowMillis / 1000 - minutesAgo * MINUTE);
+  const parameters = new URLSearchParams({ name, from, until: from + 10, sampleRate: 100, ...(units === undefined ? {} : { units }) });
+  const sent = await fetch(`${pyroscope}/ingest?${parameters}`, { method: 'POST', body: stacks });
+  if (!sent.ok) throw new Error(`${name}: the server answers ${sent.status}: ${await sent.text()}`);
 }
