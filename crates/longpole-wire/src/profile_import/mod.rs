@@ -94,6 +94,8 @@ pub struct ProfileSample {
     pub labels: u32,
     /// When, where the profile says that of each.
     pub time: Option<Timestamp>,
+    /// When the profile that it is of began, where several came together.
+    pub began: Option<Timestamp>,
 }
 
 /// A profile.

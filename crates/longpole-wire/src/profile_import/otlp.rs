@@ -273,7 +273,7 @@ impl Out {
         // Sets of one profile share its labels, and those of another have others. To clear a map takes as long as it has room: a large profile
         // would slow down all small ones behind it.
         tables.known_sets = HashMap::new();
-        let of = Owner { place, said, labels: &labels };
+        let of = Owner { place, said, labels: &labels, began: (start > 0).then(|| Timestamp::from_unix_nanos(start)) };
         each(at, |reader, it| match it.number {
             2 => self.sample(message(reader, it, "Sample")?, &of, tables),
             _ => Ok(()),
@@ -323,7 +323,8 @@ impl Out {
             let mut counted = vec![0; place + 1];
             counted[place] = values.get(observation).map_or(1, |value| value.cast_signed());
             let time = times.get(observation).map(|time| Timestamp::from_unix_nanos(*time));
-            let sample = ProfileSample { stack, values: counted, pid: said.pid, tid: said.tid, span: span.clone(), labels, time };
+            let sample =
+                ProfileSample { stack, values: counted, pid: said.pid, tid: said.tid, span: span.clone(), labels, time, began: of.began };
             self.profile.samples.push(sample);
         }
         Ok(())
@@ -377,6 +378,8 @@ struct Owner<'l, 'a> {
     place: usize,
     said: Said<'a>,
     labels: &'l TextLabels<'a>,
+    /// When the profile began.
+    began: Option<Timestamp>,
 }
 
 /// Texts that are labels: those of attributes that say nothing of the process or thread. The name of the program is both.

@@ -241,7 +241,7 @@ impl<'a> Tables<'a> {
         profile.labels_cut += labels.left_out;
         let name = labels.name.or(labels.endpoint).map(|name| self.budget.text(name, at)).transpose()?;
         let span = SpanLabel { name, ..labels.span() };
-        profile.samples.push(ProfileSample { stack, values, pid, tid, span, labels: set, time: None });
+        profile.samples.push(ProfileSample { stack, values, pid, tid, span, labels: set, time: None, began: None });
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use crate::limits::{
     LABEL_NAME_BYTES_MAX, LABEL_VALUE_BYTES_MAX, LABELS_MAX, LOCATION_FRAMES_MAX, NAME_BYTES_MAX, PROFILE_LABEL_SETS_MAX,
     TYPE_NAME_BYTES_MAX,
 };
-use crate::protobuf::{put_integer, put_message, put_set_bytes};
+use crate::protobuf::{put_fixed64, put_integer, put_message, put_set_bytes};
 
 fn folded(text: &str) -> Result<Profile, FileError> {
     decode(text.as_bytes(), ProfileFormat::Folded, u64::MAX)
@@ -441,9 +441,10 @@ fn texts_of_the_resource_the_profile_and_the_sample_are_labels() {
             });
         });
         put_message(out, 2, |out| {
-            for of_profile in [&[1][..], &[]] {
+            for (began, of_profile) in [(0, &[1][..]), (7, &[])] {
                 put_message(out, 2, |out| {
                     numbers(out, 1, &[(1, 1), (2, 2)]);
+                    put_fixed64(out, 3, began);
                     put_set_bytes(out, 11, of_profile);
                     for of_sample in [&[2, 3][..], &[], &[2]] {
                         put_message(out, 2, |out| {
@@ -477,6 +478,9 @@ fn texts_of_the_resource_the_profile_and_the_sample_are_labels() {
     ];
     assert_eq!(labels(&profile), expected);
     assert_eq!((profile.label_sets.len(), profile.labels_cut), (5, 0));
+    // Each sample knows when its own profile began.
+    let began: Vec<Option<i64>> = profile.samples.iter().map(|sample| sample.began.map(Timestamp::unix_nanos)).collect();
+    assert_eq!(began, [None, None, None, Some(7), Some(7), Some(7)]);
 }
 
 #[test]

@@ -181,7 +181,7 @@ impl<'a> ProfileReader<'a> {
         let mut bytes = 0_u64;
         for sample in &profile.samples {
             let span = span_of(&sample.span, scope);
-            let time = sample.time.unwrap_or(began);
+            let time = sample.time.or(sample.began).unwrap_or(began);
             for (place, kind) in types.iter().enumerate() {
                 let value = sample.values.get(place).map_or(0, |value| kind.value(*value));
                 if value == 0 {
