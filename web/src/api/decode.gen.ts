@@ -1302,6 +1302,7 @@ function growingState(cursor: Cursor): GrowingState {
     query: cursor.field('query').string(),
     sampleType: cursor.field('sample_type').string(),
     unit: cursor.field('unit').string(),
+    processes: cursor.field('processes').count(),
     perDay: cursor.field('per_day').number(),
     perDayRange: cursor.field('per_day_range').pair((c) => c.number()),
     values: cursor.field('values').pair((c) => c.number()),

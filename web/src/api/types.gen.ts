@@ -1769,7 +1769,7 @@ export interface ProfileValues {
   readonly sampleType: string;
   /** In what, such as `nanoseconds` or `bytes`. */
   readonly unit: string;
-  /** Whether values are states, such as memory in use: then they are averages over the processes. */
+  /** Whether values are states, such as memory in use: of all processes together. */
   readonly isState: boolean;
   /** First time, in nanoseconds since 1970. */
   readonly fromUnixNano: bigint;
@@ -1819,6 +1819,8 @@ export interface GrowingState {
   readonly sampleType: string;
   /** In what, such as `bytes`. */
   readonly unit: string;
+  /** How many processes the numbers are an average of, at the end. */
+  readonly processes: number;
   /** How much more a day. */
   readonly perDay: number;
   /** Between which that is: 95 %. */

@@ -13,6 +13,7 @@ function stateOf(changed: Readonly<Record<string, unknown>> = {}): GrowingState 
     query: `${HEAP}{service_name="cart"}`,
     sample_type: 'inuse_space',
     unit: 'bytes',
+    processes: 1,
     per_day: 2e6,
     per_day_range: [1.9e6, 2.1e6],
     values: [200e6, 235e6],
@@ -47,6 +48,7 @@ describe('the sentence', () => {
     expect(grows({ ...count, sample_type: 'goroutine', per_day: 1.96 })).toBe('goroutines grow by 2.0 a day (0.4%)');
     expect(grows({ ...count, sample_type: 'threads', per_day: 250 })).toBe('threads grow by 250 a day (50.0%)');
     expect(grows({ ...count, sample_type: 'live', per_day: 12_345, values: [0, 9] })).toBe('objects in use grow by 12,345 a day');
+    expect(grows({ ...count, sample_type: 'threads', per_day: 250, processes: 3 })).toMatch(/ \(50\.0%\) in each of 3 processes$/);
     expect(growthSentence(stateOf({ functions: [] }), [], UTC).function).toBeNull();
   });
 

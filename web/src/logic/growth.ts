@@ -1,6 +1,6 @@
 /** States that grow, in the words of `longpole growth`, and the address of their profiles. */
 import type { GrowingState } from '../api/types.gen';
-import { formatShare, unixMicros } from './format';
+import { formatCount, formatShare, unixMicros } from './format';
 import { formatOfUnit } from './profile-words';
 import { type ProfilesSearch, SINCE_LONGEST } from './profiles-search';
 import { formatDay } from './scatter';
@@ -57,18 +57,19 @@ export interface GrowthSentence {
 
 /** A state of `all` in words, in the zone that is `zoneOf(micros)` minutes behind UTC. */
 export function growthSentence(state: GrowingState, all: readonly GrowingState[], zoneOf: (micros: number) => number): GrowthSentence {
-  const { service, query, sampleType, unit, perDay, values, sinceUnixNano, version, functions } = state;
+  const { service, query, sampleType, unit, processes, perDay, values, sinceUnixNano, version, functions } = state;
   const { type, labels } = partsOfQuery(query);
   const isAlone = all.every((other) => other === state || other.service !== service || partsOfQuery(other.query).type !== type);
   const [before] = values;
   const part = before > 0 ? ` (${((perDay / before) * 100).toFixed(1)}%)` : '';
+  const each = processes > 1 ? ` in each of ${formatCount(processes)} processes` : '';
   const begin = sinceUnixNano === null ? null : unixMicros(sinceUnixNano);
   const since = begin === null ? '' : ` since ${formatDay(begin, zoneOf(begin))}`;
   const [first] = functions;
   return {
     service,
     labels: isAlone || labels.length === 0 ? null : printSelector(labels),
-    grows: `${GROWS[sampleType] ?? 'objects in use grow'} by ${formatAmount(perDay, unit)} a day${part}${since}`,
+    grows: `${GROWS[sampleType] ?? 'objects in use grow'} by ${formatAmount(perDay, unit)} a day${part}${each}${since}`,
     version,
     function: first === undefined ? null : { name: first.function, share: formatShare(first.share) },
   };

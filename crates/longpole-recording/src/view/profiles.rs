@@ -96,7 +96,7 @@ pub struct ProfileValuesView {
     pub sample_type: String,
     /// In what, such as `nanoseconds` or `bytes`.
     pub unit: String,
-    /// Whether values are states, such as memory in use: then they are averages over the processes.
+    /// Whether values are states, such as memory in use: of all processes together.
     pub is_state: bool,
     /// First time, in nanoseconds since 1970.
     pub from_unix_nano: String,

@@ -34,6 +34,8 @@ pub struct GrowingStateView {
     pub sample_type: String,
     /// In what, such as `bytes`.
     pub unit: String,
+    /// How many processes the numbers are an average of, at the end.
+    pub processes: usize,
     /// How much more a day.
     pub per_day: f64,
     /// Between which that is: 95 %.
@@ -97,6 +99,7 @@ impl GrowingStateView {
             query,
             sample_type: of_type.sample_type.as_str().to_owned(),
             unit: of_type.sample_unit.as_str().to_owned(),
+            processes: 1,
             per_day: numbers.slope * DAY,
             per_day_range: numbers.slope_range.map(|slope| slope * DAY),
             values: numbers.values,

@@ -55,7 +55,8 @@ fn one(state: &GrowingStateView, style: Style) -> Vec<String> {
     let part = if before > 0.0 { format!(" ({})", a_day(state.per_day / before)) } else { String::new() };
     let function = state.functions.first();
     let holds = function.map_or_else(String::new, |it| format!(": {} holds {} of the growth", style.strong(&it.function), share(it.share)));
-    let mut lines = vec![format!("{}  {grows} by {} a day{part}{holds}", style.handle(&state.service), amount(state.per_day))];
+    let each = if state.processes > 1 { format!(" in each of {} processes", state.processes) } else { String::new() };
+    let mut lines = vec![format!("{}  {grows} by {} a day{part}{each}{holds}", style.handle(&state.service), amount(state.per_day))];
     let indent = " ".repeat(width(&state.service) + 2);
     let begin = match (&state.since_unix_nano, &state.version) {
         (Some(since), Some(version)) => format!(" since {}, when the first profiles of {version} came", when(since)),

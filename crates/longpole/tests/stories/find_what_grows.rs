@@ -61,6 +61,7 @@ fn a_leak_of_a_month_is_named_with_its_function_and_version() {
     let of = |service: &str| growing.iter().find(|it| it["service"] == service).unwrap_or_else(|| panic!("no {service}: {view}"));
     assert_eq!((growing.len(), &view["steady"], &view["too_short"]), (2, &json!(3), &json!(0)), "{view}");
     let cart = of("cart");
+    assert_eq!((&cart["processes"], &of("mail")["processes"]), (&json!(2), &json!(1)), "{view}");
     assert_eq!(cart["version"], "version=\"1.8\"", "{cart}");
     let since: u64 = cart["since_unix_nano"].as_str().unwrap().parse().unwrap();
     let days = since as f64 / 86_400e9 - begin as f64 / 86_400.0;
@@ -72,6 +73,17 @@ fn a_leak_of_a_month_is_named_with_its_function_and_version() {
     assert!(first["share"].as_f64().unwrap() > 0.9, "{cart}");
     let mail = of("mail");
     assert_eq!((&mail["functions"][0]["function"], &mail["since_unix_nano"]), (&json!("send"), &Value::Null), "{mail}");
+    // A sum over a time in which one version followed another is that of two processes, not of four.
+    let query = "memory:inuse_space:bytes:space:bytes{service_name=\"cart\"}";
+    let profile: Value = json_of(longpole(&store).args(["profile", query, "--at", &at, "--since", "31d", "--format", "json"]));
+    let total = profile["total"].as_f64().unwrap();
+    assert!((400e6..440e6).contains(&total), "{total}");
+    // So is each value of the line on the page.
+    let path = format!("/longpole/v1/profiles/values?query={}&start={}&steps=60", query.replace('"', "%22"), begin * 1_000_000);
+    let values = http::get(served.port("page"), &path).json();
+    let line: Vec<f64> = values["value"].as_array().unwrap().iter().map(|it| it.as_f64().unwrap()).collect();
+    assert!(line.len() >= 59 && line.iter().all(|value| (390e6..485e6).contains(value)), "{values}");
+    assert_eq!(values["versions"][0]["label"], "version=\"1.8\"", "{values}");
     // The same in words, and after a restart out of segments.
     served.kill();
     let served = Served::start_with(&store, &["--segment-every", "1s"], &[]);

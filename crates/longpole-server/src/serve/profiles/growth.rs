@@ -246,6 +246,13 @@ impl States {
         sums.into_iter().map(|parts| parts.into_iter().map(|(part, (sum, count))| (part, sum / count)).collect()).collect()
     }
 
+    /// Series with a value in the last part that has any.
+    fn processes(&self, state: usize) -> usize {
+        let last = |(_, it): &(Arc<ProfileSeries>, OneSeries)| it.parts.last_key_value().map(|(part, _)| *part);
+        let latest = self.series_of(state).filter_map(last).max();
+        self.series_of(state).filter(|it| last(it) == latest).count()
+    }
+
     /// The last version whose first profiles came between two times.
     fn version(&self, state: usize, range: [Timestamp; 2]) -> Option<String> {
         let mut versions = Versions::default();
@@ -276,6 +283,8 @@ struct GrowingState {
     averages: BTreeMap<usize, f64>,
     parted: Parted,
     version: Option<String>,
+    /// Processes in the last part.
+    processes: usize,
 }
 
 impl GrowingState {
@@ -299,6 +308,7 @@ impl GrowingState {
         let Growth { slope, slope_range, values, .. } = self.growth;
         let numbers = GrowthNumbers { slope, slope_range, values, since: self.since() };
         let mut view = GrowingStateView::new(&self.key.service, self.key.query(), &self.key.of_type, numbers, self.version.clone());
+        view.processes = self.processes;
         view.functions = functions(store, self)?;
         Ok(view)
     }
@@ -327,7 +337,8 @@ impl Judged {
                 }
                 Trend::Steady => self.steady += 1,
                 Trend::Growing(growth) => {
-                    let mut found = GrowingState { key: key.clone(), growth, averages, parted, version: None };
+                    let mut found =
+                        GrowingState { key: key.clone(), growth, averages, parted, version: None, processes: states.processes(state) };
                     let begin = found.begin();
                     let near = [begin.saturating_sub(2), begin + 2].map(|part| parted.begin(part));
                     found.version = found.since().and_then(|_| states.version(state, near));

@@ -1,5 +1,6 @@
 //! Values of a profile over time: a line on the page.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use axum::extract::RawQuery;
@@ -8,7 +9,7 @@ use longpole_model::profile::ProfileSeries;
 use longpole_recording::view::ProfileValuesView;
 use longpole_store::live::LiveStore;
 
-use super::over_time::{self, Steps};
+use super::over_time::{self, Moments, Steps};
 use super::versions::Versions;
 use super::wanted::Wanted;
 use crate::api::{Answer, ApiError, json};
@@ -52,7 +53,8 @@ impl Step {
     }
 }
 
-/// Values by the number of their step. What happened in an interval is so much a second, of time a number of CPUs.
+/// Values by the number of their step. What happened in an interval is so much a second, of time a number of CPUs; a state is that of all
+/// processes.
 fn values_of(
     store: &LiveStore,
     wanted: &Wanted,
@@ -61,12 +63,46 @@ fn values_of(
     is_state: bool,
 ) -> Result<Vec<(u32, f64)>, QueryError> {
     let start = from.unix_nanos().div_euclid(MILLI);
-    let moments = over_time::moments(store, wanted, &[])?.pop().map(|(_, moments)| moments).unwrap_or_default();
     // A step ends where the next one begins, so the first one has its end one step later.
-    let points = Steps::of(&moments, start.saturating_add(step), step).points(is_state);
     let number = |ends: i64| u32::try_from(ends.saturating_sub(start) / step - 1).ok();
-    let scale = if is_state { 1.0 } else { 1_000.0 / step as f64 };
-    Ok(points.filter_map(|(ends, value)| Some((number(ends)?, value * scale))).collect())
+    let points = |moments: &Moments| {
+        let points = Steps::of(moments, start.saturating_add(step), step).points(is_state);
+        points.filter_map(|(ends, value)| Some((number(ends)?, value))).collect::<Vec<(u32, f64)>>()
+    };
+    if is_state {
+        let names: BTreeSet<String> =
+            wanted.series(store)?.iter().flat_map(|series| series.labels.iter().map(|(name, _)| name.as_str().to_owned())).collect();
+        let by_series = over_time::moments(store, wanted, &Vec::from_iter(names))?;
+        let by_series: Vec<Vec<(u32, f64)>> = by_series.iter().map(|(_, moments)| points(moments)).collect();
+        return Ok(totals(&by_series));
+    }
+    let moments = over_time::moments(store, wanted, &[])?.pop().map(|(_, moments)| moments).unwrap_or_default();
+    Ok(points(&moments).into_iter().map(|(number, value)| (number, value * 1_000.0 / step as f64)).collect())
+}
+
+/// The state of all series by step: the average of those that have a value there, times the number of those that are there. Profiles that come
+/// less often than a step is long are in some steps only; a series is there from its first value to its last.
+fn totals(by_series: &[Vec<(u32, f64)>]) -> Vec<(u32, f64)> {
+    let mut steps: BTreeMap<u32, (f64, u32)> = BTreeMap::new();
+    for (number, value) in by_series.iter().flatten() {
+        let sum = steps.entry(*number).or_default();
+        (sum.0, sum.1) = (sum.0 + value, sum.1 + 1);
+    }
+    let ends = || by_series.iter().filter_map(|points| Some(points.first()?.0..=points.last()?.0));
+    // How many begin or have ended before each step.
+    let mut changes: BTreeMap<u32, i64> = BTreeMap::new();
+    for range in ends() {
+        *changes.entry(*range.start()).or_default() += 1;
+        *changes.entry(range.end().saturating_add(1)).or_default() -= 1;
+    }
+    let (mut changes, mut there) = (changes.into_iter().peekable(), 0);
+    let total = |(number, (sum, count)): (u32, (f64, u32))| {
+        while let Some((_, change)) = changes.next_if(|(at, _)| *at <= number) {
+            there += change;
+        }
+        (number, sum / f64::from(count.max(1)) * there as f64)
+    };
+    steps.into_iter().map(total).collect()
 }
 
 fn versions(store: &LiveStore, wanted: &Wanted) -> Result<Versions, QueryError> {
@@ -92,4 +128,19 @@ fn versions(store: &LiveStore, wanted: &Wanted) -> Result<Versions, QueryError> 
         first.into_iter().for_each(|first| versions.note(series, first));
     }
     Ok(versions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_that_of_all_processes_that_are_there() {
+        // Two processes whose profiles come in turns; then one of them ends.
+        let first = vec![(0, 100.0), (2, 100.0), (4, 100.0)];
+        let second = vec![(1, 60.0), (3, 60.0), (5, 60.0), (7, 60.0)];
+        let expected = [(0, 100.0), (1, 120.0), (2, 200.0), (3, 120.0), (4, 200.0), (5, 60.0), (7, 60.0)];
+        assert_eq!(totals(&[first, second]), expected);
+        assert!(totals(&[Vec::new()]).is_empty());
+    }
 }
