@@ -106,11 +106,11 @@ impl Health {
         match failed {
             Some(reason) => {
                 self.failing.insert(path);
-                (!was_failing).then(|| format!("cannot fetch the profile {path} of {target}: {reason}"))
+                (!was_failing).then(|| format!("cannot fetch {} of {}: {reason}", target.address(path), target.service()))
             }
             None => {
                 self.failing.remove(path);
-                (was_failing && self.failing.is_empty()).then(|| format!("the profiles of {target} come again"))
+                (was_failing && self.failing.is_empty()).then(|| format!("profiles of {target} arrive again"))
             }
         }
     }
@@ -194,7 +194,11 @@ impl Fetcher {
     fn note(&self, failed: Option<&Failed>) {
         let path = self.offered.path;
         if let Some(failed) = failed.filter(|failed| !matches!(failed, Failed::Refused(_))) {
-            self.context.book.add(LossKind::ScrapesFailed, 1, format!("profile {path} of {}: {}", self.target, failed.reason()));
+            self.context.book.add(
+                LossKind::ScrapesFailed,
+                1,
+                format!("{} of {}: {}", self.target.address(path), self.target.service(), failed.reason()),
+            );
         }
         let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
         let line = health.note(&self.target, path, failed.map(Failed::reason));
@@ -252,9 +256,9 @@ mod tests {
         let mut health = Health::default();
         assert_eq!(health.note(&target, "heap", None), None);
         let line = health.note(&target, "heap", Some("Connection refused")).unwrap();
-        assert_eq!(line, "cannot fetch the profile heap of cart at http://localhost:6060/debug/pprof: Connection refused");
+        assert_eq!(line, "cannot fetch http://localhost:6060/debug/pprof/heap of cart: Connection refused");
         assert_eq!(health.note(&target, "mutex", Some("Connection refused")), None);
         assert_eq!(health.note(&target, "heap", None), None);
-        assert_eq!(health.note(&target, "mutex", None).unwrap(), "the profiles of cart at http://localhost:6060/debug/pprof come again");
+        assert_eq!(health.note(&target, "mutex", None).unwrap(), "profiles of cart at http://localhost:6060/debug/pprof arrive again");
     }
 }

@@ -56,6 +56,11 @@ impl ScrapeTarget {
         self.scheme == "https"
     }
 
+    /// The address of one of its profiles, for people: without the user.
+    pub(super) fn address(&self, name: &str) -> String {
+        format!("{}://{}{}/{name}", self.scheme, self.host, self.path)
+    }
+
     /// The address of one of its profiles.
     pub(super) fn uri(&self, name: &str, seconds: Option<u64>) -> Result<Uri, http::Error> {
         let query = seconds.map_or_else(String::new, |seconds| format!("?seconds={seconds}"));
