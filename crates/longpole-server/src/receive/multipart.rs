@@ -1,5 +1,5 @@
-//! The parts of a form, as Pyroscope's clients send a profile to `/ingest`: `profile`, and `sample_type_config`, which says what its numbers are; of
-//! Java `jfr` and `labels`.
+//! The parts of a form, as Pyroscope's clients send a profile to `/ingest`: `profile`, and `sample_type_config`, which says what its numbers are;
+//! older ones also `prev_profile`, the profile before; of Java `jfr` and `labels`.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -16,6 +16,8 @@ const PARTS_MAX: usize = 16;
 pub(super) struct FormParts<'a> {
     /// The profile.
     pub(super) profile: Cow<'a, [u8]>,
+    /// The one before it, of clients that send what was counted since the start of a program.
+    pub(super) previous: Option<Vec<u8>>,
     /// What its numbers are, in JSON.
     pub(super) sample_types: Option<Vec<u8>>,
     /// The labels of a recording of Java.
@@ -44,6 +46,7 @@ impl FormParts<'_> {
             let content = field.bytes().now_or_never().ok_or("the form breaks off")?.map_err(|error| error.to_string())?;
             match name.as_str() {
                 "profile" | "jfr" => (parts.profile, has_profile) = (Cow::Owned(content.to_vec()), true),
+                "prev_profile" => parts.previous = Some(content.to_vec()),
                 "labels" => parts.labels = content.to_vec(),
                 "sample_type_config" => parts.sample_types = Some(content.to_vec()),
                 _ => {}

@@ -13,6 +13,7 @@ mod named_stacks;
 mod otlp;
 mod parts;
 mod pprof_reader;
+mod since;
 pub(crate) mod speedscope;
 pub(crate) mod tree;
 

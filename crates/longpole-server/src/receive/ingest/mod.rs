@@ -338,6 +338,8 @@ impl Ingester<'_> {
             Err(UnreadProfile::TooLarge(reason)) => return Verdict::TooLarge(reason),
         };
         self.context.book.add(LossKind::ValuesRedacted, reader.redacted(), "in labels of profiles");
+        let since_start = "values of profiles that count since the start of a program, without the profile before";
+        self.context.book.add(LossKind::OtherSignals, reader.left_out(), since_start);
         if batch.values.is_empty() {
             return Verdict::whole();
         }

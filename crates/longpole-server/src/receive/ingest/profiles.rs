@@ -14,7 +14,7 @@ use longpole_model::{SpanLabel, StackId, Timestamp};
 use longpole_wire::FileError;
 use longpole_wire::file::GZIP_MAGIC;
 use longpole_wire::profile_import::{self, Profile, ProfileFormat};
-use longpole_wire::pyroscope::ingest::{self, IngestFormat, IngestParameters};
+use longpole_wire::pyroscope::ingest::{self, IngestFormat, IngestParameters, SampleTypeConfig};
 use longpole_wire::pyroscope::profile_type::{self, SeriesType};
 use longpole_wire::pyroscope::{Codec, push};
 use longpole_wire::redact::Redactor;
@@ -49,13 +49,21 @@ pub(super) struct ProfileReader<'a> {
     inflated: usize,
     /// Memory that they may still take.
     memory: u64,
+    /// Values that are in no batch, because they count since the start of a program.
+    left_out: u64,
     batch: ProfileBatch,
 }
 
 impl<'a> ProfileReader<'a> {
     pub(super) fn new(received: Timestamp, redactor: Option<&'a mut Redactor>) -> Self {
         let labels = LabelMaker::new(redactor);
-        ProfileReader { received, labels, inflated: INFLATED_BYTES_MAX, memory: PROFILE_MEMORY_MIN, batch: ProfileBatch::default() }
+        let batch = ProfileBatch::default();
+        ProfileReader { received, labels, inflated: INFLATED_BYTES_MAX, memory: PROFILE_MEMORY_MIN, left_out: 0, batch }
+    }
+
+    /// Values that count since the start of a program, and came without the profile before.
+    pub(super) fn left_out(&self) -> u64 {
+        self.left_out
     }
 
     /// Labels that had credentials.
@@ -102,11 +110,12 @@ impl<'a> ProfileReader<'a> {
             }
             format => ingest::decode(&bytes, format, self.memory),
         };
-        let profile = profile.map_err(unreadable)?;
+        let mut profile = profile.map_err(unreadable)?;
         let types = match parameters.format {
             IngestFormat::Pprof => {
                 let configs = parts.sample_types.as_deref().map_or_else(|| Ok(Vec::new()), ingest::sample_type_config);
                 let configs = configs.map_err(|error| error.to_string())?;
+                self.keep_since_previous(&mut profile, &configs, parts.previous.as_deref())?;
                 let shown = configs.iter().map(|config| config.display_name.as_str());
                 let name = profile_type::name_of_shown(shown.chain(parameters.units().suffix));
                 profile_type::of_pprof(name, &profile)
@@ -115,6 +124,27 @@ impl<'a> ProfileReader<'a> {
         };
         self.add(profile, &types, &labels, LinkScope::LocalRoot, parameters.from.unwrap_or(self.received))?;
         Ok(std::mem::take(&mut self.batch))
+    }
+
+    /// Leaves of types that count since the start of a program what came after the profile before; nothing of them without it, so that no value
+    /// counts twice.
+    fn keep_since_previous(
+        &mut self,
+        profile: &mut Profile,
+        configs: &[SampleTypeConfig],
+        previous: Option<&[u8]>,
+    ) -> Result<(), UnreadProfile> {
+        let is_cumulative = |name: &str| configs.iter().any(|config| config.is_cumulative && config.sample_type == name);
+        let places: Vec<usize> = (0..profile.types.len()).filter(|place| is_cumulative(&profile.types[*place].name)).collect();
+        match previous {
+            _ if places.is_empty() => {}
+            None => self.left_out += profile.drop_values(&places),
+            Some(bytes) => {
+                let bytes = self.unpacked(bytes)?;
+                profile.keep_since(&self.decode(&bytes, ProfileFormat::Pprof)?, &places);
+            }
+        }
+        Ok(())
     }
 
     /// A profile that longpole fetched.
@@ -181,7 +211,7 @@ impl<'a> ProfileReader<'a> {
         let mut bytes = 0_u64;
         for sample in &profile.samples {
             let span = span_of(&sample.span, scope);
-            let time = sample.time.or(sample.began).unwrap_or(began);
+            let time = sample.time.or(sample.began).unwrap_or(began).min(LAST_TIME);
             for (place, kind) in types.iter().enumerate() {
                 let value = sample.values.get(place).map_or(0, |value| kind.value(*value));
                 if value == 0 {
@@ -212,6 +242,9 @@ impl<'a> ProfileReader<'a> {
         Ok(())
     }
 }
+
+/// The last time of a value: queries end with a time that is too late.
+const LAST_TIME: Timestamp = Timestamp(i64::MAX - 1);
 
 /// Series of a request: as many as a generation of the store has room for.
 const SERIES_MAX: usize = 1 << 16;
@@ -292,5 +325,27 @@ mod tests {
         assert_eq!(read(&[pprof(4, 2)]).map(|batch| batch.values.len()), Ok(8));
         let many = read(&[pprof(32, 60_000)]);
         assert!(matches!(many, Err(UnreadProfile::TooLarge(_))), "{:?}", many.map(|batch| batch.memory_bytes()));
+    }
+
+    #[test]
+    fn what_counts_since_the_start_of_a_program_counts_once() {
+        let form = |parts: &[(&str, &[u8])]| {
+            let part = |(name, bytes): &(&str, &[u8])| {
+                let head = format!("--x\r\nContent-Disposition: form-data; name=\"{name}\"; filename=\"p\"\r\n\r\n");
+                [head.as_bytes(), bytes, b"\r\n"].concat()
+            };
+            [parts.iter().flat_map(part).collect::<Vec<u8>>(), b"--x--\r\n".to_vec()].concat()
+        };
+        let config: (&str, &[u8]) = ("sample_type_config", br#"{"cpu":{"cumulative":true}}"#);
+        let (before, now) = (zipped(&pprof(1, 2)), pprof(1, 5));
+        let parameters = IngestParameters::parse([("name", "cart"), ("format", "pprof")], None).unwrap();
+        let read = |parts: &[(&str, &[u8])]| {
+            let mut reader = ProfileReader::new(Timestamp(7), None);
+            let batch = reader.ingest(&form(parts), &parameters, Some("x")).unwrap();
+            (batch.values.iter().map(|value| value.value).sum::<i64>(), reader.left_out())
+        };
+        assert_eq!(read(&[("profile", &now), ("prev_profile", &before), config]), (3, 0));
+        assert_eq!(read(&[("profile", &now), config]), (0, 5));
+        assert_eq!(read(&[("profile", &now), ("prev_profile", &before)]), (5, 0));
     }
 }
