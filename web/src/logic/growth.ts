@@ -21,7 +21,7 @@ function formatAmount(amount: number, unit: string): string {
   return unit === 'count' && Math.abs(amount) < WHOLE_MIN ? amount.toFixed(1) : formatOfUnit(unit)(Math.round(amount));
 }
 
-/** The type in the query of a state, and its labels but for the service. */
+/** The type in the query of a state, and its labels except the service. */
 function partsOfQuery(query: string): { readonly type: string; readonly labels: readonly Matcher[] } {
   const brace = query.indexOf('{');
   if (brace < 0) return { type: query, labels: [] };

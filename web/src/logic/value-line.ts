@@ -53,7 +53,7 @@ export interface ValuePoint {
 
 /** Fewer distances do not show which one is usual. */
 const DISTANCES_MIN = 3;
-/** Steps further apart than so many usual distances have a gap between them. */
+/** Steps further apart than this many usual distances have a gap between them. */
 const GAP = 1.5;
 
 /** SDKs send a profile every 15 seconds, so a step that ends now lacks one. Only in shorter steps, that one is a part that shows. */
@@ -88,7 +88,7 @@ export function piecesOf({ fromUnixNano, stepNanos, step, value }: ProfileValues
 const CLOSER_MIN = 0.02;
 const CLOSER_MAX = 0.5;
 
-/** The axes: the whole time, and values from 0 to the highest. Of states that vary little, only the upper end, so that a leak is seen. */
+/** The axes: the whole time, and values from 0 to the highest. States that vary little show only the upper end, so that a leak is seen. */
 export function axesOf({ fromUnixNano, toUnixNano, value, isState }: ProfileValues): Scatter {
   const high = Math.max(0, ...value) || 1;
   const varies = high - Math.min(...value);
