@@ -78,6 +78,7 @@ describe('the line', () => {
   it('has none where profiles come less often than in each step', () => {
     expect(lengths(0, 4, 8, 13, 17, 30, 34)).toEqual([5, 2]);
     expect(lengths(3, 40)).toEqual([1, 1]);
+    expect(lengths(0, 1, 3, 4, 6, 7, 9, 10)).toEqual([8]);
   });
 
   it('ends before a step that has not all of its profiles yet', () => {

@@ -53,8 +53,8 @@ export interface ValuePoint {
 
 /** Fewer distances do not show which one is usual. */
 const DISTANCES_MIN = 3;
-/** Steps further apart than this many usual distances have a gap between them. */
-const GAP = 1.5;
+/** Steps further apart than this many usual distances have a gap between them. Profiles that come each step and a half are one or two apart. */
+const GAP = 2;
 
 /** SDKs send a profile every 15 seconds, so a step that ends now lacks one. Only in shorter steps, that one is a part that shows. */
 const UNFINISHED_NANOS_MAX = 300e9;
