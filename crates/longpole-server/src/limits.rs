@@ -14,6 +14,9 @@ pub const INFLATED_BYTES_MAX: usize = 64 << 20;
 pub(crate) const PROFILE_MEMORY_FACTOR: u64 = 20;
 pub(crate) const PROFILE_MEMORY_MIN: u64 = 16 << 20;
 
+/// Memory that all profiles of a request may take, however many bytes they have.
+pub(crate) const PROFILE_MEMORY_MAX: u64 = 512 << 20;
+
 /// Bytes of all bodies that are being read or wait to be written. A request beyond it gets the answer to try again. Without it, 500
 /// processes that export at once could make the recorder hold 32 GiB; with it, beside one inflated body, memory stays flat. The unit
 /// tests have a little more than one body takes, so that they exceed it.

@@ -199,9 +199,9 @@ impl Receiver {
         let (kept_all, ingest_ended) = oneshot::channel();
         let takes_profiles = sink.profile_store().is_some();
         thread::Builder::new().name("longpole-keep".to_owned()).spawn({
-            let (book, forwarder) = (Arc::clone(&book), Arc::clone(&forwarder));
+            let (book, memory, forwarder) = (Arc::clone(&book), Arc::clone(&options.memory), Arc::clone(&forwarder));
             move || {
-                ingest::ingest_all(queue, sink, finder, (options.limits, options.keep_credentials, run), &book, &forwarder);
+                ingest::ingest_all(queue, sink, finder, (options.limits, options.keep_credentials, run), (&book, &memory), &forwarder);
                 // Nobody listens if the receiver did not want to wait.
                 let _ = kept_all.send(());
             }

@@ -347,7 +347,15 @@ impl LiveStore {
                     drop(state);
                     self.shared.begin_after(generation.number, received)?;
                 }
-                appended => return appended.map(|()| Appended { first: generation.number, last: generation.number }),
+                appended => {
+                    let is_full = generation.profile_bytes.load(Ordering::Relaxed) >= self.shared.options.generation_profile_bytes;
+                    drop(state);
+                    if appended.is_ok() && is_full {
+                        // Where that fails, the maintenance tries it again.
+                        let _ = self.shared.begin_after(generation.number, received);
+                    }
+                    return appended.map(|()| Appended { first: generation.number, last: generation.number });
+                }
             }
         }
     }

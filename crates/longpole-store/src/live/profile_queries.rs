@@ -7,7 +7,7 @@ use longpole_model::profile::{ProfileBatch, ProfileSeries, ProfileValue, Profile
 use longpole_model::{StackId, Timestamp};
 
 use super::profiles::{GrowingSums, HeadSnapshot, NamedStacks, OpenProfiles, stacks_of};
-use super::segment::Segment;
+use super::segment::{Segment, trim};
 use super::{Appended, LiveGeneration, LiveStore, ProfileFilter, ProfilePart, read};
 use crate::error::StoreError;
 use crate::memory::query_memory::Held;
@@ -163,6 +163,10 @@ impl LiveStore {
     ) -> impl Iterator<Item = Result<(&'a Arc<Segment>, Arc<OpenProfiles>), StoreError>> {
         let in_time = segments.iter().filter(|segment| segment.entry.has_profiles_between(filter.from, filter.until));
         in_time.filter_map(|segment| {
+            let parts = &self.shared.folders.parts;
+            if parts.is_full() {
+                trim(parts, segments);
+            }
             let opened = self.shared.of_segment(segment, segment.profiles(&self.query)).transpose()?;
             Some(opened.map(|opened| (segment, opened)))
         })

@@ -5,10 +5,11 @@
 //!
 //! ```text
 //! requests   ──┬── up to 1 MiB, and what must stay in order ── first lane
-//!              └── larger, and profiles ── second lane, from the first such request on
+//!              ├── larger, and larger profiles ── second lane, from the first such request on
+//!              └── profiles up to 16 KiB ── third lane: what they inflate to is read in a moment
 //! ```
 //!
-//! Both lanes serve their senders fairly ([`FairQueue`]). The order of two requests of one sender counts only for those that a program sends
+//! All lanes serve their senders fairly ([`FairQueue`]). The order of two requests of one sender counts only for those that a program sends
 //! without waiting for an answer, and these are never large.
 
 use std::collections::VecDeque;
@@ -27,29 +28,43 @@ const FIRST_LANE_BYTES_MAX: usize = 1 << 20;
 /// Serves the queue until every [`Intake`](super::super::job::Intake) is dropped, and all requests are answered.
 pub(super) fn serve_all(queue: &Receiver<Handed>, context: &IngestContext<'_>) {
     thread::scope(|scope| {
-        let mut second: Option<Channel<Handed>> = None;
+        let (mut second, mut third) = (None, None);
         let mut first = Lane::new(context);
-        first.serve_all(queue, |handed| if is_large(&handed.0) { give(&mut second, scope, context, handed) } else { Some(handed) });
+        first.serve_all(queue, |handed| match is_large(&handed.0) {
+            false => Some(handed),
+            true if is_small_profile(&handed.0) => give(&mut third, "longpole-small", scope, context, handed),
+            true => give(&mut second, "longpole-large", scope, context, handed),
+        });
     });
 }
 
-/// Gives a request to the second lane, which may have to begin; returns it if there is no thread for that.
+/// Gives a request to another lane, which may have to begin; returns it if there is no thread for that.
 fn give<'scope>(
-    second: &mut Option<Channel<Handed>>,
+    lane: &mut Option<Channel<Handed>>,
+    name: &str,
     scope: &'scope Scope<'scope, '_>,
     context: &'scope IngestContext<'_>,
     handed: Handed,
 ) -> Option<Handed> {
-    if second.is_none() {
+    if lane.is_none() {
         let (requests, queue) = mpsc::channel();
         let serve = move || Lane::new(context).serve_all(&queue, Some);
-        thread::Builder::new().name("longpole-large".to_owned()).spawn_scoped(scope, serve).ok()?;
-        *second = Some(requests);
+        thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, serve).ok()?;
+        *lane = Some(requests);
     }
-    match second.as_ref().map(|second| second.send(handed)) {
+    match lane.as_ref().map(|lane| lane.send(handed)) {
         Some(Err(mpsc::SendError(handed))) => Some(handed),
         _ => None,
     }
+}
+
+/// Bytes of a body that the third lane serves: it inflates to 16 MiB at most.
+const THIRD_LANE_BYTES_MAX: usize = 16 << 10;
+
+/// Whether a request has profiles and is small: those of clients that send each 15 seconds wait for no other.
+fn is_small_profile(job: &Job) -> bool {
+    let is_profile = matches!(job.content, Content::Profiles(_) | Content::Otlp { signal: Signal::Profiles, .. });
+    is_profile && job.body.len() <= THIRD_LANE_BYTES_MAX
 }
 
 /// Whether a request takes long to judge.

@@ -25,6 +25,7 @@ use self::profiles::{ProfileReader, UnreadProfile};
 use self::rewrite::{Rewrite, Rewritten};
 use super::connection::Claim;
 use super::job::{Content, Handed, JaegerFormat, Job, Outcome, ProfileRequest, Verdict};
+use super::memory::MemoryAccount;
 use super::pulumi::span_dedup::Twins;
 use super::received_sink::{ReceivedSink, ReceivedSinkError};
 use crate::forward::Forwarder;
@@ -48,19 +49,23 @@ mod rewrite;
 const NOT_FOUND: &str =
     "some spans have no process: the processes of this machine have more open files than longpole searches for the sender";
 
+/// Why profiles are not kept at the moment.
+const MEMORY_SHORT: &str = "the memory for spans and profiles is in use: try again";
+
 /// Serves the queue until every [`Intake`](super::job::Intake) is dropped.
 pub(super) fn ingest_all(
     queue: Receiver<Handed>,
     sink: Box<dyn ReceivedSink>,
     finder: PeerFinder,
     (limits, keep_credentials, run): (Limits, bool, Option<(String, Secret)>),
-    book: &LossBook,
+    (book, memory): (&LossBook, &MemoryAccount),
     forwarder: &Forwarder,
 ) {
     let twins = forwarder.wants(Signal::Traces).then(Twins::default);
     let (wants_spans, wants_listeners, profile_store) = (sink.wants_spans(), sink.wants_listeners(), sink.profile_store());
     let desk = Mutex::new(Desk { sink, finder, listeners: ListenerFinder::default(), twins });
-    let context = IngestContext { desk, wants_spans, wants_listeners, profile_store, limits, keep_credentials, run, book, forwarder };
+    let context =
+        IngestContext { desk, wants_spans, wants_listeners, profile_store, limits, keep_credentials, run, book, memory, forwarder };
     lanes::serve_all(&queue, &context);
     let left = context.desk().twins.take().map(Twins::finish).unwrap_or_default();
     context.hand_on(&left);
@@ -88,6 +93,7 @@ struct IngestContext<'a> {
     /// The id that spans of closed connections must have; `None` if everybody may send.
     run: Option<(String, Secret)>,
     book: &'a LossBook,
+    memory: &'a MemoryAccount,
     forwarder: &'a Forwarder,
 }
 
@@ -330,6 +336,10 @@ impl Ingester<'_> {
             Ok(bytes) => bytes,
             Err(verdict) => return verdict,
         };
+        // Others were decoded since this one was read.
+        if self.context.memory.is_short() {
+            return Verdict::NotKept(MEMORY_SHORT.to_owned());
+        }
         let received = now();
         let mut reader = ProfileReader::new(received, self.redactor.as_mut());
         let batch = match read(&mut reader, &bytes) {

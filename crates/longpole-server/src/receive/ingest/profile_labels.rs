@@ -127,7 +127,7 @@ impl<'a> LabelMaker<'a> {
 }
 
 /// The name of a label: what is no letter, digit or `_` becomes `_`, as Pyroscope and Prometheus write it.
-fn label_name(name: &str) -> Text {
+pub(super) fn label_name(name: &str) -> Text {
     let is_kept = |c: char| c.is_alphanumeric() || c == '_';
     if name.chars().all(is_kept) { Text::from(name) } else { Text::from(name.replace(|c: char| !is_kept(c), "_").as_str()) }
 }

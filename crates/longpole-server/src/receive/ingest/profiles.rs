@@ -8,12 +8,13 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use longpole_model::profile::{LinkScope, ProfileBatch, ProfileValue, ProfiledSpan, SERVICE_LABEL};
-use longpole_model::{SpanLabel, StackId, Timestamp};
+use longpole_model::{SpanLabel, StackId, Text, Timestamp};
 use longpole_wire::FileError;
 use longpole_wire::file::GZIP_MAGIC;
-use longpole_wire::profile_import::{self, Profile, ProfileFormat};
+use longpole_wire::profile_import::{self, Profile, ProfileFormat, ProfileSample};
 use longpole_wire::pyroscope::ingest::{self, IngestFormat, IngestParameters, SampleTypeConfig};
 use longpole_wire::pyroscope::profile_type::{self, SeriesType};
 use longpole_wire::pyroscope::{Codec, push};
@@ -21,8 +22,8 @@ use longpole_wire::redact::Redactor;
 
 use super::super::multipart::FormParts;
 use super::super::scraped_profile::ScrapedProfile;
-use super::profile_labels::{LabelMaker, Labels};
-use crate::limits::{INFLATED_BYTES_MAX, PROFILE_MEMORY_FACTOR, PROFILE_MEMORY_MIN};
+use super::profile_labels::{LabelMaker, Labels, label_name};
+use crate::limits::{INFLATED_BYTES_MAX, PROFILE_MEMORY_FACTOR, PROFILE_MEMORY_MAX, PROFILE_MEMORY_MIN};
 use crate::otlp_request::{Compression, InflateError, inflate_up_to};
 
 /// Why profiles are not taken.
@@ -49,6 +50,8 @@ pub(super) struct ProfileReader<'a> {
     inflated: usize,
     /// Memory that they may still take.
     memory: u64,
+    /// Memory that further bytes may add to it.
+    memory_left: u64,
     /// Values that are in no batch, because they count since the start of a program.
     left_out: u64,
     batch: ProfileBatch,
@@ -58,7 +61,8 @@ impl<'a> ProfileReader<'a> {
     pub(super) fn new(received: Timestamp, redactor: Option<&'a mut Redactor>) -> Self {
         let labels = LabelMaker::new(redactor);
         let batch = ProfileBatch::default();
-        ProfileReader { received, labels, inflated: INFLATED_BYTES_MAX, memory: PROFILE_MEMORY_MIN, left_out: 0, batch }
+        let (memory, memory_left) = (PROFILE_MEMORY_MIN, PROFILE_MEMORY_MAX);
+        ProfileReader { received, labels, inflated: INFLATED_BYTES_MAX, memory, memory_left, left_out: 0, batch }
     }
 
     /// Values that count since the start of a program, and came without the profile before.
@@ -154,6 +158,9 @@ impl<'a> ProfileReader<'a> {
         let mut profile = self.decode(&bytes, ProfileFormat::Pprof)?;
         let types = profile_type::of_pprof(Some(scraped.name), &profile);
         scraped.keep_own_values(&mut profile, &types)?;
+        // The setting says whose it is, whatever its samples say.
+        let is_set = |name: &Text| scraped.labels.iter().any(|(set, _)| *set == name.as_str() || label_name(name) == set.as_str());
+        profile.label_sets.iter_mut().for_each(|set| set.retain(|(name, _)| !is_set(name)));
         self.add(profile, &types, &labels, LinkScope::LocalRoot, self.received)?;
         Ok(std::mem::take(&mut self.batch))
     }
@@ -191,7 +198,9 @@ impl<'a> ProfileReader<'a> {
 
     /// A profile of this length may take memory, and its labels may be judged.
     fn counted<'b>(&mut self, bytes: Cow<'b, [u8]>) -> Cow<'b, [u8]> {
-        self.memory = self.memory.saturating_add((bytes.len() as u64).saturating_mul(PROFILE_MEMORY_FACTOR));
+        let more = (bytes.len() as u64).saturating_mul(PROFILE_MEMORY_FACTOR).min(self.memory_left);
+        self.memory_left -= more;
+        self.memory = self.memory.saturating_add(more);
         self.labels.begin(bytes.len());
         bytes
     }
@@ -199,7 +208,7 @@ impl<'a> ProfileReader<'a> {
     /// Adds a profile as series with values. `began` is its time if it says none.
     fn add(
         &mut self,
-        profile: Profile,
+        mut profile: Profile,
         types: &[SeriesType],
         labels: &Labels,
         scope: LinkScope,
@@ -209,8 +218,9 @@ impl<'a> ProfileReader<'a> {
         let mut batch = ProfileBatch::default();
         let mut place_of: HashMap<(u32, usize), u32> = HashMap::new();
         let mut bytes = 0_u64;
-        for sample in &profile.samples {
-            let span = span_of(&sample.span, scope);
+        let samples = added_up(&mut profile, scope);
+        for (sample, span) in &samples {
+            let (sample, span) = (sample, *span);
             let time = sample.time.or(sample.began).unwrap_or(began).min(LAST_TIME);
             for (place, kind) in types.iter().enumerate() {
                 let value = sample.values.get(place).map_or(0, |value| kind.value(*value));
@@ -246,6 +256,32 @@ impl<'a> ProfileReader<'a> {
 /// The last time of a value: queries end with a time that is too late.
 const LAST_TIME: Timestamp = Timestamp(i64::MAX - 1);
 
+/// Samples of a profile with their spans; those of one stack, labels, time and span are one. A few bytes repeat a sample half a million times.
+fn added_up(profile: &mut Profile, scope: LinkScope) -> Vec<(ProfileSample, Option<ProfiledSpan>)> {
+    let samples = std::mem::take(&mut profile.samples);
+    let has_repeated = samples.len() > profile.stacks.len();
+    let with_spans = samples.into_iter().map(|sample| (span_of(&sample.span, scope), sample));
+    if !has_repeated {
+        return with_spans.map(|(span, sample)| (sample, span)).collect();
+    }
+    let mut place_of: HashMap<_, usize> = HashMap::new();
+    let mut sums: Vec<(ProfileSample, Option<ProfiledSpan>)> = Vec::new();
+    for (span, sample) in with_spans {
+        match place_of.entry((sample.stack, sample.labels, sample.time, sample.began, span)) {
+            Entry::Occupied(known) => {
+                let sum = &mut sums[*known.get()].0.values;
+                sum.resize(sum.len().max(sample.values.len()), 0);
+                sum.iter_mut().zip(&sample.values).for_each(|(sum, value)| *sum = sum.saturating_add(*value));
+            }
+            Entry::Vacant(place) => {
+                place.insert(sums.len());
+                sums.push((sample, span));
+            }
+        }
+    }
+    sums
+}
+
 /// Series of a request: as many as a generation of the store has room for.
 const SERIES_MAX: usize = 1 << 16;
 
@@ -269,7 +305,7 @@ mod tests {
 
     use flate2::Compression as Level;
     use flate2::write::GzEncoder;
-    use longpole_wire::profile_export::pprof_builder::PprofBuilder;
+    use longpole_wire::profile_export::pprof_builder::{Label, LabelValue, PprofBuilder};
 
     use super::*;
 
@@ -305,7 +341,8 @@ mod tests {
     #[test]
     fn the_profiles_of_a_push_are_one_batch() {
         let batch = read(&[zipped(&pprof(1, 2)), pprof(1, 3)]).unwrap();
-        assert_eq!((batch.series.len(), batch.values.len(), batch.stacks.len()), (2, 5, 2));
+        assert_eq!((batch.series.len(), batch.values.len(), batch.stacks.len()), (2, 2, 2));
+        assert_eq!(batch.values.iter().map(|value| value.value).sum::<i64>(), 5, "samples of one stack are one value");
     }
 
     #[test]
@@ -322,8 +359,18 @@ mod tests {
     #[test]
     fn values_take_no_more_memory_than_their_bytes_allow() {
         // A value has one byte and becomes 72.
-        assert_eq!(read(&[pprof(4, 2)]).map(|batch| batch.values.len()), Ok(8));
-        let many = read(&[pprof(32, 60_000)]);
+        assert_eq!(read(&[pprof(4, 2)]).map(|batch| batch.values.len()), Ok(4));
+        // Each sample with a span of its own.
+        let mut profile = PprofBuilder::default();
+        profile.sample_types = vec![("cpu", "nanoseconds"); 60];
+        let function = profile.function("main", "main.c");
+        let location =
+            profile.location(longpole_wire::profile_export::pprof_builder::Location { lines: vec![(function, 1)], ..Default::default() });
+        for span in 1..=60_000 {
+            let value = LabelValue::Text(format!("{span:016x}"));
+            profile.sample(vec![location], vec![1; 60], vec![Label { key: "span_id", value }]);
+        }
+        let many = read(&[profile.encode()]);
         assert!(matches!(many, Err(UnreadProfile::TooLarge(_))), "{:?}", many.map(|batch| batch.memory_bytes()));
     }
 

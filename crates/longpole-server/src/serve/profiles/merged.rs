@@ -77,7 +77,7 @@ fn weights(store: &LiveStore, wanted: &Wanted) -> Result<Weights, QueryError> {
         if let Some(known) = places.get(series) {
             return Ok(*known);
         }
-        of_series.take(SERIES_BYTES)?;
+        of_series.take(SERIES_BYTES + series.memory_bytes())?;
         let next = places.len();
         places.insert(Arc::clone(series), next);
         Ok(next)

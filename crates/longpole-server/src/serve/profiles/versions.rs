@@ -14,6 +14,9 @@ pub(super) fn is_one(label: &str) -> bool {
     NAMES.contains(&label)
 }
 
+/// Versions that an answer names.
+const BEGAN_MAX: usize = 100;
+
 /// When the first profiles of each version came.
 #[derive(Debug, Default)]
 pub(super) struct Versions(BTreeMap<(Text, Text), Timestamp>);
@@ -29,10 +32,16 @@ impl Versions {
 
     /// Versions whose first profiles came between two times, the second of them too late, and later than those of another one: by time.
     pub(super) fn began(&self, [from, until]: [Timestamp; 2]) -> Vec<(String, Timestamp)> {
-        let has_earlier = |name: &Text, at: Timestamp| self.0.iter().any(|((other, _), first)| other == name && *first < at);
+        let mut earliest: BTreeMap<&Text, Timestamp> = BTreeMap::new();
+        for ((name, _), first) in &self.0 {
+            let known = earliest.entry(name).or_insert(*first);
+            *known = (*first).min(*known);
+        }
+        let has_earlier = |name: &Text, at: Timestamp| earliest.get(name).is_some_and(|first| *first < at);
         let began = self.0.iter().filter(|((name, _), first)| (from..until).contains(*first) && has_earlier(name, **first));
         let mut began: Vec<(String, Timestamp)> = began.map(|((name, value), first)| (format!("{name}=\"{value}\""), *first)).collect();
         began.sort_by_key(|(_, first)| *first);
+        began.truncate(BEGAN_MAX);
         began
     }
 }
