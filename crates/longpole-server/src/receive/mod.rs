@@ -328,7 +328,7 @@ async fn serve(
     let (end_udp, udp_ended) = watch::channel(false);
     let of_udp = udp.into_iter().map(|socket| tokio::spawn(jaeger_udp::serve(socket, Arc::clone(&context), udp_ended.clone())));
     let of_udp: Vec<_> = of_udp.collect();
-    scrape::begin(&scrapes, &context, &udp_ended);
+    scrape::begin(scrapes, &context, &udp_ended);
     let answers = Arc::clone(&context.memory.answers);
     tokio::spawn(async move {
         loop {

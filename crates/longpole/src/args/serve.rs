@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use longpole_server::receive::{ScrapeTarget, Scrapes};
+use longpole_server::receive::Scrapes;
 use longpole_server::serve::Door;
 
 use super::values;
@@ -61,7 +61,7 @@ pub(crate) struct ServeArguments {
                      cart=http://localhost:6060; cart{env=prod}=https://user:password@host/internal/pprof adds labels, and names another path. May be \
                      repeated"
     )]
-    pub(crate) scrapes: Vec<ScrapeTarget>,
+    pub(crate) scrapes: Vec<String>,
     /// How often to fetch each of these profiles; profiles of CPU time cover all but one second of it
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = scrape_every)]
     pub(crate) scrape_every: Duration,

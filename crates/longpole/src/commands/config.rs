@@ -1,5 +1,6 @@
 //! `config`: the settings that `serve` would start with, as a file that sets them.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use anyhow::Result;
@@ -31,7 +32,7 @@ pub(crate) fn config(invocation: &Invocation, arguments: &ConfigArguments) -> Re
             clap::ArgAction::Append => {
                 print_line(format!("{name} = ["))?;
                 for setting in of_it {
-                    print_line(format!("    {},{}", quoted(&setting.value), origin(&setting.origin)))?;
+                    print_line(format!("    {},{}", quoted(&without_password(&setting.value)), origin(&setting.origin)))?;
                 }
                 print_line("]")?;
             }
@@ -74,6 +75,12 @@ pub(crate) fn config(invocation: &Invocation, arguments: &ConfigArguments) -> Re
         print_line(format!("{door} = {port}{}", origin(from)))?;
     }
     Ok(())
+}
+
+/// A value without the user and password of an address in it: what is printed goes to logs.
+fn without_password(value: &str) -> Cow<'_, str> {
+    let (Some(begin), Some(end)) = (value.find("://"), value.rfind('@')) else { return Cow::Borrowed(value) };
+    if begin < end { Cow::Owned(format!("{}://[redacted]{}", &value[..begin], &value[end..])) } else { Cow::Borrowed(value) }
 }
 
 /// A text of TOML, whose escapes are those of JSON.

@@ -25,6 +25,7 @@ use http::{Request, StatusCode};
 use http_body_util::Full;
 use longpole_model::LossKind;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
 pub use self::target::{NotAScrapeTarget, ScrapeTarget};
@@ -134,8 +135,31 @@ impl Failed {
     }
 }
 
-/// Begins to fetch all of them, until the receiver ends.
-pub(super) fn begin(scrapes: &Scrapes, context: &Arc<RequestContext>, ended: &watch::Receiver<bool>) {
+/// Begins to fetch all of them, until the receiver ends: on a thread of its own, because a process that sends answers without end, or headers,
+/// would keep the receiver from its clients.
+pub(super) fn begin(scrapes: Scrapes, context: &Arc<RequestContext>, ended: &watch::Receiver<bool>) {
+    if scrapes.targets.is_empty() {
+        return;
+    }
+    let (context, ended) = (Arc::clone(context), ended.clone());
+    let book = Arc::clone(&context.book);
+    let fetch = move || -> std::io::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(fetch_all(&scrapes, &context, &ended));
+        runtime.shutdown_background();
+        Ok(())
+    };
+    let failed = move |error: std::io::Error| book.add(LossKind::ScrapesFailed, 1, format!("no thread for all profiles: {error}"));
+    let on_thread = {
+        let failed = failed.clone();
+        move || fetch().unwrap_or_else(failed)
+    };
+    let begun = std::thread::Builder::new().name("longpole-scrape".to_owned()).spawn(on_thread);
+    begun.map_or_else(failed, drop);
+}
+
+async fn fetch_all(scrapes: &Scrapes, context: &Arc<RequestContext>, ended: &watch::Receiver<bool>) {
+    let mut all = JoinSet::new();
     for (number, target) in (0_u32..).zip(&scrapes.targets) {
         let target = Arc::new(target.clone());
         let health: Arc<Mutex<Health>> = Arc::default();
@@ -154,9 +178,12 @@ pub(super) fn begin(scrapes: &Scrapes, context: &Arc<RequestContext>, ended: &wa
                 connection: Arc::clone(&connection),
                 context: Arc::clone(context),
             };
-            tokio::spawn(fetcher.fetch_all(begins, ended.clone()));
+            all.spawn(fetcher.fetch_all(begins, ended.clone()));
         }
     }
+    let mut ended = ended.clone();
+    // A task that never yields would keep the others from their end, and this thread; nobody waits for it.
+    let _ = ended.changed().await;
 }
 
 /// Fetches one profile of one process again and again.

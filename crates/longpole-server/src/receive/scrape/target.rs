@@ -85,17 +85,28 @@ impl FromStr for ScrapeTarget {
             true => text.find('}').map(|end| end + 1),
             false => Some(at),
         });
+        // What a message shows of the address: a password may have any characters.
+        let shown = |address: &str| match address.rsplit_once(USER_END) {
+            Some((_, rest)) => format!("[redacted]@{rest}"),
+            None => address.to_owned(),
+        };
         let split = name_end.map(|end| text.split_at(end)).and_then(|(name, rest)| Some((name, rest.strip_prefix('=')?)));
         let (name, address) = split.ok_or_else(|| refused("expected SERVICE=URL, such as cart=http://localhost:6060".to_owned()))?;
         let (service, labels) = app_name(name).map_err(|error| refused(error.to_string()))?;
-        let uri: Uri = address.parse().map_err(|error| refused(format!("{address}: {error}")))?;
+        let uri: Uri = address.parse().map_err(|error| refused(format!("{}: {error}", shown(address))))?;
         let (Some(scheme @ ("http" | "https")), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
-            return Err(refused(format!("{address}: expected an address of http or https")));
+            return Err(refused(format!("{}: expected an address of http or https", shown(address))));
         };
         if uri.query().is_some() {
-            return Err(refused(format!("{address}: expected an address without a query")));
+            return Err(refused(format!("{}: expected an address without a query", shown(address))));
         }
         let (user, host) = authority.as_str().rsplit_once(USER_END).map_or((None, authority.as_str()), |(user, host)| (Some(user), host));
+        // `user:pass/word@host`: the host would be the user.
+        if address.matches(USER_END).count() > usize::from(user.is_some())
+            || (authority.port_u16().is_none() && host.rsplit(']').next().is_some_and(|rest| rest.contains(':')))
+        {
+            return Err(refused(format!("{}: expected a host; write / # ? @ : of a password as %2F %23 %3F %40 %3A", shown(address))));
+        }
         let authorization = user.map(|user| {
             let basic = format!("Basic {}", STANDARD.encode(percent_decode_str(user).collect::<Vec<u8>>()));
             HeaderValue::from_str(&basic).map(|mut value| {
@@ -145,9 +156,11 @@ mod tests {
             ("cart=localhost:6060", "http or https"),
             ("cart=ftp://x", "http or https"),
             ("cart=http://x/?debug=1", "without a query"),
+            ("cart=http://user:s3c/ret@host:1", "of a password as %2F"),
+            ("cart=http://user:s3cret#x@host", "of a password as %2F"),
         ] {
             let error = target(text).unwrap_err();
-            assert!(error.contains(reason), "{text}: {error}");
+            assert!(error.contains(reason) && !error.contains("s3c"), "{text}: {error}");
         }
     }
 }

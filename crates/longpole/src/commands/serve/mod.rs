@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use longpole_server::receive::{AccessTokens, AllowedOrigins, Scrapes};
+use longpole_server::receive::{AccessTokens, AllowedOrigins, NotAScrapeTarget, ScrapeTarget, Scrapes};
 use longpole_server::serve::{Door, Ports, ServeError, ServeOptions, Server, Signals, Strategies};
 use longpole_store::live::LiveOptions;
 use longpole_store::outside;
@@ -19,6 +19,7 @@ use longpole_store::outside;
 use self::jaeger_variables::JaegerVariables;
 use crate::args::ServeArguments;
 use crate::env_vars;
+use crate::failure::{Failure, Kind};
 use crate::invocation::Invocation;
 use crate::terminal::screen::print_line;
 use crate::terminal::stderr;
@@ -45,6 +46,9 @@ pub(crate) fn serve(invocation: &Invocation, arguments: &ServeArguments) -> Resu
              machines can, or leave out --listen"
         ),
     };
+    // Not by the parser of arguments, which would print a password with them.
+    let target = |text: &String| text.parse().map_err(|error: NotAScrapeTarget| Failure::new(Kind::Usage, format!("--scrape: {error}")));
+    let targets: Vec<ScrapeTarget> = arguments.scrapes.iter().map(target).collect::<Result<_, _>>()?;
     // Connections and segments need more than the 1,024 that most systems begin with.
     longpole_capture::raise_open_files_limit();
     let store = invocation.open_store()?;
@@ -86,7 +90,7 @@ pub(crate) fn serve(invocation: &Invocation, arguments: &ServeArguments) -> Resu
         ..LiveOptions::default()
     };
     let say = |line| stderr::note(line);
-    let scrapes = Scrapes { targets: arguments.scrapes.clone(), every: arguments.scrape_every, say };
+    let scrapes = Scrapes { targets: targets.clone(), every: arguments.scrape_every, say };
     let keep_credentials = arguments.keep_credentials;
     let options = ServeOptions { store, addresses, ports, live, keep_credentials, origins, tokens, strategies, scrapes };
     let server = match Server::start(options) {
@@ -98,7 +102,7 @@ pub(crate) fn serve(invocation: &Invocation, arguments: &ServeArguments) -> Resu
     }
     // Before the greeting: whoever reads it may send one at once.
     let mut signals = Signals::watch().context("failed to watch for signals")?;
-    greet(&server, &root, arguments)?;
+    greet(&server, &root, arguments, &targets)?;
     signals.wait().context("failed to wait for a signal")?;
     let (ended, outcome) = mpsc::channel();
     let second_signal = ended.clone();
@@ -142,7 +146,7 @@ fn read_tokens(path: &Path) -> Result<AccessTokens> {
     Ok(tokens)
 }
 
-fn greet(server: &Server, root: &str, arguments: &ServeArguments) -> Result<()> {
+fn greet(server: &Server, root: &str, arguments: &ServeArguments, targets: &[ScrapeTarget]) -> Result<()> {
     print_line("longpole serve: ready")?;
     for (what, door, path) in [
         ("page and Jaeger API", Door::Page, ""),
@@ -186,7 +190,7 @@ fn greet(server: &Server, root: &str, arguments: &ServeArguments) -> Result<()> 
         print_line(format!("  {:<20}  {}", "settings", config.display()))?;
     }
     print_line(format!("  {:<20}  {root}", "store"))?;
-    for (place, target) in arguments.scrapes.iter().enumerate() {
+    for (place, target) in targets.iter().enumerate() {
         print_line(format!("  {:<20}  {target}", if place == 0 { "fetches profiles of" } else { "" }))?;
     }
     Ok(())
