@@ -1306,7 +1306,12 @@ function growingState(cursor: Cursor): GrowingState {
     perDay: cursor.field('per_day').number(),
     perDayRange: cursor.field('per_day_range').pair((c) => c.number()),
     values: cursor.field('values').pair((c) => c.number()),
+    now: cursor.field('now').number(),
+    isTakenBack: cursor.field('is_taken_back').boolean(),
     sinceUnixNano: cursor.field('since_unix_nano').orNull((c) => c.unixNano()),
+    sinceWithinNanos: cursor.field('since_within_nanos').nanos(),
+    firstUnixNano: cursor.field('first_unix_nano').unixNano(),
+    overNanos: cursor.field('over_nanos').nanos(),
     version: cursor.field('version').orNull((c) => c.string()),
     functions: cursor.field('functions').list(growingFunction),
   };

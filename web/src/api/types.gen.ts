@@ -1825,10 +1825,20 @@ export interface GrowingState {
   readonly perDay: number;
   /** Between which that is: 95 %. */
   readonly perDayRange: readonly [number, number];
-  /** How much there was when the growth began, and at its end, by the line that fits best. */
+  /** How much there was when the growth began, and at its end, by the line that fits best; what restarts took back counts. */
   readonly values: readonly [number, number];
-  /** When the growth began, in nanoseconds since 1970; null if that was before the first profile. */
+  /** How much there was at last. */
+  readonly now: number;
+  /** Whether a restart, or another fall, took most of the growth back. */
+  readonly isTakenBack: boolean;
+  /** When the growth began, in nanoseconds since 1970: when the first profile of `version` came, if there is one; null if it began before the range of time, or with the first profile. */
   readonly sinceUnixNano: bigint | null;
+  /** How much later the growth may have begun; 0 if that is known. */
+  readonly sinceWithinNanos: Nanos;
+  /** First time with a value. */
+  readonly firstUnixNano: bigint;
+  /** How long the growth is known. */
+  readonly overNanos: Nanos;
   /** The label of a version whose first profiles came when the growth began, such as `version="1.8"`; null if there is none. */
   readonly version: string | null;
   /** Functions that hold more at the end than at the begin, the one that holds the largest part of the growth first; at most 10. */

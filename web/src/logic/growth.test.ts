@@ -17,7 +17,12 @@ function stateOf(changed: Readonly<Record<string, unknown>> = {}): GrowingState 
     per_day: 2e6,
     per_day_range: [1.9e6, 2.1e6],
     values: [200e6, 235e6],
+    now: 235e6,
+    is_taken_back: false,
     since_unix_nano: '1794564000000000000',
+    since_within_nanos: 0,
+    first_unix_nano: '0',
+    over_nanos: 20 * 86_400e9,
     version: 'version="1.8"',
     functions: [{ function: 'remember', growth: 1e6, share: 0.98, callers: ['main'] }],
     ...changed,
@@ -39,6 +44,9 @@ describe('the sentence', () => {
       version: 'version="1.8"',
       function: { name: 'remember', share: '98%' },
     });
+    expect(grows({ since_within_nanos: 1e9 })).toMatch(/since about 13 Nov$/);
+    expect(grows({ is_taken_back: true })).toBe('memory in use grows by 2.0MB a day (1.0%) until a restart takes it back, since 13 Nov');
+    expect(grows({ over_nanos: 660e9, per_day: 51.84e9 })).toMatch(/ by 36\.0MB a minute \(18\.0%\)/);
     // New York is 300 minutes behind UTC.
     expect(growthSentence(stateOf({ since_unix_nano: '1794542400000000000' }), [], () => 300).grows).toMatch(/since 12 Nov$/);
   });

@@ -14,6 +14,11 @@ const GROWS: Readonly<Record<string, string>> = {
   threads: 'threads grow',
 };
 
+const DAY_NANOS = 86_400e9;
+const RATE_SHORTEST = [60e9, 'a minute'] as const;
+/** Units of a rate, the longest first: none is longer than the time that it is of. */
+const RATES = [[DAY_NANOS, 'a day'], [3600e9, 'an hour'], RATE_SHORTEST] as const;
+
 /** Counts below this have a decimal. */
 const WHOLE_MIN = 100;
 
@@ -57,19 +62,24 @@ export interface GrowthSentence {
 
 /** A state of `all` in words, in the zone that is `zoneOf(micros)` minutes behind UTC. */
 export function growthSentence(state: GrowingState, all: readonly GrowingState[], zoneOf: (micros: number) => number): GrowthSentence {
-  const { service, query, sampleType, unit, processes, perDay, values, sinceUnixNano, version, functions } = state;
+  const { service, query, sampleType, unit, processes, perDay, values, overNanos, isTakenBack, version, functions } = state;
+  const { sinceUnixNano, sinceWithinNanos } = state;
   const { type, labels } = partsOfQuery(query);
   const isAlone = all.every((other) => other === state || other.service !== service || partsOfQuery(other.query).type !== type);
   const [before] = values;
-  const part = before > 0 ? ` (${((perDay / before) * 100).toFixed(1)}%)` : '';
+  const [nanos, rate] = RATES.find(([nanos]) => overNanos >= nanos) ?? RATE_SHORTEST;
+  const amount = (perDay * nanos) / DAY_NANOS;
+  const part = before > 0 ? ` (${((amount / before) * 100).toFixed(1)}%)` : '';
   const each = processes > 1 ? ` in each of ${formatCount(processes)} processes` : '';
   const begin = sinceUnixNano === null ? null : unixMicros(sinceUnixNano);
-  const since = begin === null ? '' : ` since ${formatDay(begin, zoneOf(begin))}`;
+  const about = sinceWithinNanos > 0 ? 'about ' : '';
+  const since = begin === null ? '' : ` since ${about}${formatDay(begin, zoneOf(begin))}`;
+  const until = isTakenBack ? ' until a restart takes it back,' : '';
   const [first] = functions;
   return {
     service,
     labels: isAlone || labels.length === 0 ? null : printSelector(labels),
-    grows: `${GROWS[sampleType] ?? 'objects in use grow'} by ${formatAmount(perDay, unit)} a day${part}${each}${since}`,
+    grows: `${GROWS[sampleType] ?? 'objects in use grow'} by ${formatAmount(amount, unit)} ${rate}${part}${each}${until}${since}`,
     version,
     function: first === undefined ? null : { name: first.function, share: formatShare(first.share) },
   };

@@ -9,7 +9,7 @@
 //!
 //! The line is the one of Theil and Sen: the median of the slopes between any two points, which outliers do not move. Its range of 95 % is
 //! Sen's (Estimates of the regression coefficient based on Kendall's tau, 1968). Whether it grows at all is decided by the test of Mann and Kendall.
-//! Where it begins is where a bent line fits best, or behind a restart; a step, as a new version makes it, is no growth.
+//! Where it begins is where a bent line fits best; a step, as a new version makes it, is no growth.
 
 /// Points that say something.
 const POINTS_MIN: usize = 12;
@@ -26,10 +26,6 @@ const RANGE_DEVIATIONS: f64 = 1.96;
 
 /// The same for what is called growth at all: one steady state of two thousand is beyond it.
 const GROWTH_DEVIATIONS: f64 = 3.3;
-
-/// A fall is at least this part of the value before it, and this many times the usual step.
-const FALL_PART_MIN: f64 = 0.2;
-const FALL_STEPS_MIN: f64 = 5.0;
 
 /// What grows by less, as a part of its level, is steady.
 const GROWTH_PART_MIN: f64 = 0.05;
@@ -79,24 +75,10 @@ impl Trend {
         if points.len() < POINTS_MIN {
             return Trend::TooShort;
         }
-        match falls(points)[..] {
-            [] => Trend::between_falls(points),
-            // A restart, which begins anew.
-            [fall] => Trend::between_falls(&points[fall..]).later(fall),
-            // It falls again and again, and so keeps its level.
-            _ => Trend::Steady,
-        }
-    }
-
-    /// The trend of values among which none falls.
-    fn between_falls(points: &[GrowthPoint]) -> Trend {
-        if points.len() < POINTS_MIN {
-            return Trend::TooShort;
-        }
         let (since, of_line) = best_bend(points);
         if let Some((step, _)) = best_step(points).filter(|(_, of_step)| *of_step < of_line) {
             // A step explains more: what comes behind it stands for itself.
-            return Trend::between_falls(&points[step..]).later(step);
+            return Trend::of(&points[step..]).later(step);
         }
         line(&points[since..]).map_or(Trend::Steady, |growth| Trend::Growing(growth).later(since))
     }
@@ -108,17 +90,6 @@ impl Trend {
             Trend::TooShort | Trend::Steady => Trend::Steady,
         }
     }
-}
-
-/// Places of values that are much less than the one before.
-fn falls(points: &[GrowthPoint]) -> Vec<usize> {
-    let steps = || points.windows(2).map(|pair| pair[1].value - pair[0].value);
-    let mut sizes: Vec<f64> = steps().map(f64::abs).collect();
-    sizes.sort_by(f64::total_cmp);
-    let usual = median(&sizes).unwrap_or(0.0);
-    let is_fall = |(pair, step): (&[GrowthPoint], f64)| step < -FALL_PART_MIN * pair[0].value.abs() && step < -FALL_STEPS_MIN * usual;
-    let pairs = points.windows(2).zip(steps()).map(is_fall);
-    (1..).zip(pairs).filter(|(_, is_fall)| *is_fall).map(|(place, _)| place).collect()
 }
 
 /// Squared deviations from the mean.
@@ -259,13 +230,6 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_begins_anew() {
-        let leak = points(7.0, |day| 100.0 + 30.0 * if day < 3.5 { day } else { day - 3.5 });
-        let found = growth(&leak);
-        assert!((leak[found.since].seconds / DAY - 3.5).abs() < 0.5, "{found:?}");
-    }
-
-    #[test]
     fn what_is_steady_is_no_growth() {
         let mut random = Random(5);
         let mut grown = 0;
@@ -280,9 +244,9 @@ mod tests {
                 2 => 100.0 - 60.0 * (-day * 20.0 / days).exp() + noise(&mut random),
                 // A new version that needs more.
                 3 => 100.0 + 40.0 * f64::from(u8::from(day > days * 0.4)) + 3.0 * noise(&mut random),
-                // A garbage collector, or something that is emptied each night.
+                // A garbage collector.
                 _ => {
-                    level = if level > [120.0, 250.0][round as usize / 5 % 2] { 100.0 } else { level + 8.0 + noise(&mut random) };
+                    level = if level > 120.0 { 100.0 } else { level + 8.0 + noise(&mut random) };
                     level
                 }
             });

@@ -1,5 +1,6 @@
 //! Profiles of a server: calls added up over any number of them, two sums side by side, and what grows over time.
 
+mod chained;
 mod diff;
 mod growth;
 mod levels;
@@ -7,6 +8,7 @@ mod levels;
 mod testing;
 mod tree;
 
+pub use self::chained::{Chained, ProcessValues};
 pub use self::diff::{FunctionChange, ProfileDiff};
 pub use self::growth::{Growth, GrowthPoint, Trend};
 pub use self::levels::Levels;

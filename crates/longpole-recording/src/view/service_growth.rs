@@ -40,10 +40,21 @@ pub struct GrowingStateView {
     pub per_day: f64,
     /// Between which that is: 95 %.
     pub per_day_range: [f64; 2],
-    /// How much there was when the growth began, and at its end, by the line that fits best.
+    /// How much there was when the growth began, and at its end, by the line that fits best; what restarts took back counts.
     pub values: [f64; 2],
-    /// When the growth began, in nanoseconds since 1970; null if that was before the first profile.
+    /// How much there was at last.
+    pub now: f64,
+    /// Whether a restart, or another fall, took most of the growth back.
+    pub is_taken_back: bool,
+    /// When the growth began, in nanoseconds since 1970: when the first profile of `version` came, if there is one; null if it began before the range of time, or
+    /// with the first profile.
     pub since_unix_nano: Option<String>,
+    /// How much later the growth may have begun; 0 if that is known.
+    pub since_within_nanos: i64,
+    /// First time with a value.
+    pub first_unix_nano: String,
+    /// How long the growth is known.
+    pub over_nanos: i64,
     /// The label of a version whose first profiles came when the growth began, such as `version="1.8"`; null if there is none.
     pub version: Option<String>,
     /// Functions that hold more at the end than at the begin, the one that holds the largest part of the growth first; at most 10.
@@ -84,8 +95,18 @@ pub struct GrowthNumbers {
     pub slope_range: [f64; 2],
     /// How much there was at its begin and its end.
     pub values: [f64; 2],
-    /// When it began; `None` if before the first profile.
+    /// How much there was at last.
+    pub now: f64,
+    /// Whether most of it was taken back.
+    pub is_taken_back: bool,
+    /// When it began; `None` if before the first value.
     pub since: Option<Timestamp>,
+    /// How much later that may have been.
+    pub since_within_nanos: i64,
+    /// The first value.
+    pub first: Timestamp,
+    /// From its begin to the last value.
+    pub over_nanos: i64,
 }
 
 /// Seconds of a day.
@@ -103,7 +124,12 @@ impl GrowingStateView {
             per_day: numbers.slope * DAY,
             per_day_range: numbers.slope_range.map(|slope| slope * DAY),
             values: numbers.values,
+            now: numbers.now,
+            is_taken_back: numbers.is_taken_back,
             since_unix_nano: numbers.since.map(unix_nano),
+            since_within_nanos: numbers.since_within_nanos,
+            first_unix_nano: unix_nano(numbers.first),
+            over_nanos: numbers.over_nanos,
             version,
             functions: Vec::new(),
         }

@@ -27,7 +27,12 @@ pub(crate) fn growth(invocation: &Invocation, arguments: &GrowthArguments) -> Re
     match arguments.at.format {
         Format::Json => print_json(&view),
         Format::Text if view.growing.is_empty() => print_line(nothing(&view, arguments, &since)),
-        Format::Text => print(&render::growth::growth(&view, &format!("{} profile{at}", own_name()), &since, invocation.style())),
+        Format::Text => {
+            // Where the profiles begin later, there are none before.
+            let begins = view.from_unix_nano.parse::<u128>().unwrap_or_default() / 1_000;
+            let command = format!("{} profile{at}", own_name());
+            print(&render::growth::growth(&view, &command, &since, begins <= start, invocation.style()))
+        }
     }
 }
 
@@ -35,10 +40,12 @@ fn nothing(view: &ServiceGrowthView, arguments: &GrowthArguments, since: &str) -
     let whose = arguments.service.as_ref().map_or_else(String::new, |service| format!(" of {service}"));
     match (view.steady, view.too_short) {
         (0, 0) => format!(
-            "No profiles{whose} of memory in use, goroutines or other states in the last {since}. Pyroscope's SDKs send them, and \
+            "No profiles{whose} of memory in use, goroutines or other gauges in the last {since}. Pyroscope's SDKs send them, and \
              `longpole serve --scrape SERVICE=URL` fetches them from Go services."
         ),
-        (0, _) => format!("There are too few profiles{whose} to tell: they must cover ten minutes at least, evenly."),
-        _ => format!("Nothing{whose} grows. {}", render::growth::others(view)),
+        (0, _) => format!(
+            "There are too few profiles{whose} to tell: values at 12 times are needed, over 5 minutes or more. Use a longer --since."
+        ),
+        _ => format!("Nothing{whose} grows: {}", render::growth::others(view)),
     }
 }

@@ -109,7 +109,12 @@ fn whole_query(query: &str, arguments: &ProfileArguments, types: &ProfileTypesVi
             if !types.types.iter().any(|it| it.services.iter().any(|service| service == query)) {
                 return Err(not_found(arguments, format!("the server has no profiles of a service {query}")));
             }
-            ("", of_service(query))
+            let has = |it: &&ProfileTypeView| it.services.iter().any(|service| service == query);
+            let is_cpu = |it: &&ProfileTypeView| it.profile_type.starts_with(&format!("{CPU}:"));
+            // Not each service sends CPU time.
+            let first = types.types.iter().filter(has).find(is_cpu).or_else(|| types.types.iter().find(has));
+            let of_type = arguments.profile_type.is_none().then(|| first.map(|it| it.profile_type.as_str())).flatten();
+            (of_type.unwrap_or_default(), of_service(query))
         }
     };
     let of_type = match (of_type, &arguments.profile_type) {
@@ -131,9 +136,14 @@ pub(super) fn of_service(service: &str) -> String {
     format!("{{service_name=\"{}\"}}", service.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
+/// How far back the list goes that a hint names.
+const LISTED: Duration = Duration::from_secs(7 * 86_400);
+
 /// Parts of the whole name of a type.
 const PARTS_OF_A_TYPE: usize = 5;
 
 fn not_found(arguments: &ProfileArguments, what: String) -> anyhow::Error {
-    Failure::new(Kind::NotFound, what).hint(format!("{} lists types and services", this_command(arguments))).into()
+    Failure::new(Kind::NotFound, what)
+        .hint(format!("{} --since {} lists types and services", this_command(arguments), as_option(LISTED)))
+        .into()
 }

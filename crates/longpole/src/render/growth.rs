@@ -1,6 +1,6 @@
 //! What grows in the services of a server.
 
-use longpole_model::units::{counted, percent};
+use longpole_model::units::{counted, duration, percent};
 use longpole_recording::view::{GrowingStateView, ServiceGrowthView};
 
 use super::profile::value;
@@ -19,19 +19,24 @@ fn grows(sample_type: &str) -> &'static str {
     }
 }
 
-/// All that grow. `command` shows profiles of the last `since`.
-pub(crate) fn growth(view: &ServiceGrowthView, command: &str, since: &str, style: Style) -> Screen {
+/// All that grow. `command` shows profiles of the last `since`; `is_cut` says that there may be earlier ones.
+pub(crate) fn growth(view: &ServiceGrowthView, command: &str, since: &str, is_cut: bool, style: Style) -> Screen {
     let mut out = Screen::default();
-    for state in &view.growing {
-        one(state, style).into_iter().for_each(|line| out.line(line));
-        out.line("");
+    let begins = is_cut.then_some(view.from_unix_nano.as_str());
+    for (place, state) in view.growing.iter().enumerate() {
+        if place > 0 {
+            out.line("");
+        }
+        one(state, begins, style).into_iter().for_each(|line| out.line(line));
     }
+    out.line("");
     if view.truncated > 0 {
-        out.line(style.faint(&format!("… {} less", counted(view.truncated as u64, "other state grows", "other states grow"))));
+        out.line(style.faint(&format!("… {} less", counted(view.truncated as u64, "other gauge grows", "other gauges grow"))));
     }
-    out.line(style.faint(&others(view)));
+    if view.steady + view.too_short > 0 {
+        out.line(style.faint(&others(view)));
+    }
     if let Some(first) = view.growing.first() {
-        out.line("");
         out.line(format!("next      {command} {} --since {since} --flame", quoted(&first.query)));
     }
     out
@@ -39,33 +44,43 @@ pub(crate) fn growth(view: &ServiceGrowthView, command: &str, since: &str, style
 
 /// How many do not grow.
 pub(crate) fn others(view: &ServiceGrowthView) -> String {
-    let steady = counted(view.steady as u64, "state is", "states are");
+    let other = if view.growing.is_empty() { "" } else { "other " };
+    let steady = counted(view.steady as u64, &format!("{other}gauge does"), &format!("{other}gauges do"));
     let range = format!("{} to {}", when(&view.from_unix_nano), when(&view.to_unix_nano));
     let too_short = match view.too_short {
         0 => String::new(),
         count => format!("; {} too few profiles to tell", counted(count as u64, "has", "have")),
     };
-    format!("{steady} steady from {range}{too_short}.")
+    format!("{steady} not grow from {range}{too_short}.")
 }
 
-fn one(state: &GrowingStateView, style: Style) -> Vec<String> {
+/// Units of a rate, the longest first: none is longer than the time that it is of.
+const RATES: [(i64, &str); 3] = [(86_400_000_000_000, "a day"), (3_600_000_000_000, "an hour"), (60_000_000_000, "a minute")];
+
+fn one(state: &GrowingStateView, begins: Option<&str>, style: Style) -> Vec<String> {
     let grows = grows(&state.sample_type);
     let amount = |amount: f64| amount_in_words(amount, &state.unit);
+    let (nanos, rate) = RATES.into_iter().find(|(nanos, _)| state.over_nanos >= *nanos).unwrap_or(RATES[RATES.len() - 1]);
+    let of_rate = |per_day: f64| per_day * nanos as f64 / RATES[0].0 as f64;
     let [before, after] = state.values;
-    let part = if before > 0.0 { format!(" ({})", a_day(state.per_day / before)) } else { String::new() };
+    let part = if before > 0.0 { format!(" ({:.1}%)", of_rate(state.per_day) / before * 100.0) } else { String::new() };
+    let each = if state.processes > 1 { format!(" in each of {} processes", state.processes) } else { String::new() };
+    let until = if state.is_taken_back { " until a restart takes it back" } else { "" };
     let function = state.functions.first();
     let holds = function.map_or_else(String::new, |it| format!(": {} holds {} of the growth", style.strong(&it.function), share(it.share)));
-    let each = if state.processes > 1 { format!(" in each of {} processes", state.processes) } else { String::new() };
-    let mut lines = vec![format!("{}  {grows} by {} a day{part}{each}{holds}", style.handle(&state.service), amount(state.per_day))];
+    let mut lines =
+        vec![format!("{}  {grows} by {} {rate}{part}{each}{until}{holds}", style.handle(&state.service), amount(of_rate(state.per_day)))];
     let indent = " ".repeat(width(&state.service) + 2);
-    let begin = match (&state.since_unix_nano, &state.version) {
-        (Some(since), Some(version)) => format!(" since {}, when the first profiles of {version} came", when(since)),
-        (Some(since), None) => format!(" since {}", when(since)),
-        (None, _) => " since the first profile".to_owned(),
+    let begin = match (&state.since_unix_nano, &state.version, begins) {
+        (Some(since), Some(version), _) => format!(" since {}, when the first profiles of {version} came", when(since)),
+        (Some(since), None, _) => format!(" since about {} (within {})", when(since), duration(state.since_within_nanos)),
+        (None, _, Some(from)) => format!(" since before {}, where this range begins; a longer --since shows more", when(from)),
+        (None, _, None) => format!(" since the first profile, {}", when(&state.first_unix_nano)),
     };
-    let [low, high] = state.per_day_range.map(amount);
-    let range = if low == high { String::new() } else { format!("; by {low} to {high} a day (95%)") };
-    lines.push(format!("{indent}{} → {}{begin}{range}", amount(before), amount(after)));
+    let [low, high] = state.per_day_range.map(|per_day| amount(of_rate(per_day)));
+    let range = if low == high { String::new() } else { format!("; by {low} to {high} {rate} (95%)") };
+    let now = if state.is_taken_back { format!("; now {}", amount(state.now)) } else { String::new() };
+    lines.push(format!("{indent}{} → {}{begin}{range}{now}", amount(before), amount(after)));
     if let Some(function) = function.filter(|it| !it.callers.is_empty()) {
         let path = format!("{} › {}", function.callers.join(" › "), function.function);
         lines.push(format!("{indent}{}", style.faint(&fit(&path, style.width().saturating_sub(width(&indent)).max(PATH_WIDTH_MIN)))));
@@ -81,11 +96,6 @@ const PATH_WIDTH_MIN: usize = 20;
 
 /// Functions that hold less of the growth are left out.
 const OTHER_SHARE_MIN: f64 = 0.1;
-
-/// `1.0% a day`.
-fn a_day(part: f64) -> String {
-    format!("{:.1}%", part * 100.0)
-}
 
 /// A part from 0 to 1.
 fn share(part: f64) -> String {

@@ -55,7 +55,7 @@ pub(crate) fn types(view: &ProfileTypesView, command: &str, style: Style) -> Scr
 
 /// What a sum is: `cpu 41.2s`, of states their average.
 fn sum_in_words(sample_type: &str, total: i64, unit: &str, is_state: bool) -> String {
-    let average = if is_state { ", averaged over time" } else { "" };
+    let average = if is_state { " in all processes together, averaged over time" } else { "" };
     format!("{sample_type} {}{average}", value(total, unit))
 }
 

@@ -1,6 +1,6 @@
 //! Story: the memory of a service grows, by a percent a day, and nobody knows since when or why.
 //! Guarantees: `longpole growth` names the service, how fast it grows, since when and after which version, and the function that holds what was
-//! added; load that comes each day, a new version that needs more, a cache that fills and more processes are no growth.
+//! added; load that comes each day, a new version that needs more, a cache that fills and more processes are no growth; restarts hide none.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -65,7 +65,7 @@ fn a_leak_of_a_month_is_named_with_its_function_and_version() {
     assert_eq!(cart["version"], "version=\"1.8\"", "{cart}");
     let since: u64 = cart["since_unix_nano"].as_str().unwrap().parse().unwrap();
     let days = since as f64 / 86_400e9 - begin as f64 / 86_400.0;
-    assert!((10.5..13.5).contains(&days), "day {days}: {cart}");
+    assert!((11.9..12.1).contains(&days), "the first profile of the version came on day 12 and not on {days}: {cart}");
     let (low, high) = (cart["per_day_range"][0].as_f64().unwrap(), cart["per_day_range"][1].as_f64().unwrap());
     assert!(low <= 2e6 && 2e6 <= high && high - low < 0.8e6, "{cart}");
     let first = &cart["functions"][0];
@@ -103,7 +103,52 @@ fn a_leak_of_a_month_is_named_with_its_function_and_version() {
     );
     assert!(text.contains("remember holds") && text.contains("when the first profiles of version=\"1.8\" came"), "{text}");
     assert!(text.contains("mail  goroutines grow by 2.0 a day") || text.contains("mail  goroutines grow by 1.9 a day"), "{text}");
-    assert!(growth(&["orders", "--since", "31d"]).contains("Nothing of orders grows. 1 state is steady"), "{}", growth(&["orders"]));
+    assert!(growth(&["orders", "--since", "31d"]).contains("Nothing of orders grows: 1 gauge does not grow"), "{}", growth(&["orders"]));
     assert!(growth(&["nobody"]).contains("No profiles of nobody"), "{}", growth(&["nobody"]));
+    served.stop();
+}
+
+/// A service that leaks is restarted, and scaled up.
+#[test]
+fn neither_a_restart_nor_a_small_new_process_hides_a_leak() {
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    let served = Served::start(&store);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let begin = now - DAYS * 86_400;
+    let mut random = Random(9);
+    for step in 0..DAYS * A_DAY {
+        let at = begin + step * 86_400 / A_DAY;
+        let mut noise = || 1e6 * (random.below(2_001) as f64 / 1_000.0 - 1.0);
+        let leaked = |since: u64| 4e6 / A_DAY as f64 * (step - since) as f64;
+        let mut send = |service: &str, instance: &str, kept: f64| {
+            let stacks = format!("main;load;index {}\nmain;handle;remember {}\n", (100e6 + noise()) as u64, (20e6 + kept) as u64);
+            push(&served, &format!("{service}.inuse_space{{instance={instance}}}"), at, &stacks);
+        };
+        for instance in ["a", "b"] {
+            // Both restart on day 29; others each sixth day; and nothing restarts, but a small process comes.
+            send("restarted", instance, leaked(if step >= 29 * A_DAY { 29 * A_DAY } else { 0 }));
+            send("restarting", instance, leaked(step - step % (6 * A_DAY)));
+            send("scaled", instance, leaked(0));
+        }
+        if step + 1 == DAYS * A_DAY {
+            push(&served, "scaled.inuse_space{instance=c}", at, "main;load;index 20000000\n");
+        }
+    }
+    let at = format!("localhost:{}", served.port("page"));
+    let view: Value = json_of(longpole(&store).args(["growth", "--at", &at, "--since", "31d", "--format", "json"]));
+    let growing = view["growing"].as_array().unwrap();
+    let names: Vec<(&str, bool)> =
+        growing.iter().map(|it| (it["service"].as_str().unwrap(), it["is_taken_back"].as_bool().unwrap())).collect();
+    assert_eq!(names.iter().filter(|(_, is_taken_back)| *is_taken_back).count(), 2, "{view}");
+    assert_eq!(names[0], ("scaled", false), "what is still there comes first: {view}");
+    for state in growing {
+        let per_day = state["per_day"].as_f64().unwrap();
+        assert!((3.5e6..4.4e6).contains(&per_day), "{state}");
+        assert_eq!(state["functions"][0]["function"], "remember", "{state}");
+    }
+    let text = longpole(&store).args(["growth", "restarted", "--at", &at, "--since", "31d"]).output().unwrap().stdout;
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains("a day") && text.contains("in each of 2 processes until a restart takes it back: remember holds"), "{text}");
     served.stop();
 }

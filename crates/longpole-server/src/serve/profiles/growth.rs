@@ -1,18 +1,19 @@
 //! What grows: states of services, such as memory in use, over a range of time.
 //!
 //! ```text
-//! values of all series ─ by service, and by labels that name neither a process nor a version ─► 48 averages over the time ─► trend
+//! values of all series ─ by service, and by labels that name neither a process nor a version ─► 48 values a process ─► one line ─► trend
 //!                        of those that grow: first quarter of the growth beside its last, function by function
 //! ```
 //!
-//! An average is that of a process at a moment, so more processes are no growth. At most [`MOMENTS_MAX`] moments of a series count for a part,
+//! Changes of processes are chained, so neither more processes nor restarts hide or make a growth. At most [`MOMENTS_MAX`] moments of a series count for a part,
 //! chosen by their times alone: a month of profiles every 15 seconds fits the memory of a query.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use axum::extract::RawQuery;
-use longpole_analysis::profile::{Growth, GrowthPoint, ProfileTree, Trend};
+use longpole_analysis::profile::{Chained, Growth, GrowthPoint, ProcessValues, ProfileTree, Trend};
 use longpole_model::profile::{ProfileSeries, ProfileType, SERVICE_LABEL};
 use longpole_model::{Text, Timestamp};
 use longpole_recording::view::{GrowingFunctionView, GrowingStateView, GrowthNumbers, ServiceGrowthView};
@@ -40,7 +41,10 @@ const PARTS: usize = 48;
 
 /// Times that are tried, each shorter than the one before, and the shortest.
 const ROUNDS: usize = 4;
-const NANOS_MIN: i128 = 600_000_000_000;
+const NANOS_MIN: i128 = 300_000_000_000;
+
+/// Moments of a state for which a shorter time is tried.
+const MOMENTS_MIN: usize = 12;
 
 /// Moments of a series that count for a part.
 const MOMENTS_MAX: usize = 16;
@@ -53,10 +57,11 @@ const GROWING_MAX: usize = 20;
 const FUNCTIONS_MAX: usize = 10;
 const CALLERS_MAX: usize = 8;
 
-/// Memory of a state with its parts, of a series with its parts, and of a moment: about.
+/// Memory of a state, of a series, of a part with a moment, and of each further moment, with what is made of them: about.
 const STATE_BYTES: u64 = 2_048;
-const SERIES_BYTES: u64 = 2_048;
-const MOMENT_BYTES: u64 = 64;
+const SERIES_BYTES: u64 = 512;
+const PART_BYTES: u64 = 384;
+const MOMENT_BYTES: u64 = 40;
 
 /// Labels that name a process: states of several are one average.
 const OF_A_PROCESS: [&str; 12] = [
@@ -127,10 +132,15 @@ impl Parted {
         usize::try_from(since * PARTS as i128 / self.nanos().max(1)).unwrap_or(0).min(PARTS - 1)
     }
 
+    /// Length of a part.
+    fn part_nanos(self) -> i64 {
+        i64::try_from(self.nanos() / PARTS as i128).unwrap_or(i64::MAX)
+    }
+
     /// Values by part as values by time.
-    fn points(self, averages: &BTreeMap<usize, f64>) -> Vec<GrowthPoint> {
+    fn points(self, values: &ProcessValues) -> Vec<GrowthPoint> {
         let seconds = |part: usize| (self.nanos() * part as i128 / PARTS as i128) as f64 / 1e9;
-        averages.iter().map(|(part, value)| GrowthPoint { seconds: seconds(*part), value: *value }).collect()
+        values.iter().map(|(part, value)| GrowthPoint { seconds: seconds(*part), value: *value }).collect()
     }
 
     /// When a part begins.
@@ -194,7 +204,7 @@ impl States {
                     next
                 }
             };
-            of_states.take(SERIES_BYTES)?;
+            of_states.take(SERIES_BYTES + it.memory_bytes())?;
             let next = place_of_series.len();
             place_of_series.insert(Arc::clone(it), next);
             states.series.push((Arc::clone(it), OneSeries { state, ..OneSeries::default() }));
@@ -204,7 +214,13 @@ impl States {
             series.resize_with(series.len().max(place + 1), OneSeries::default);
             let it = &mut series[place];
             it.first = Some(it.first.map_or(value.time, |first| first.min(value.time)));
-            let moments = it.parts.entry(parted.part_of(value.time)).or_default();
+            let moments = match it.parts.entry(parted.part_of(value.time)) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(place) => {
+                    of_moments.take(PART_BYTES)?;
+                    place.insert(Moments::new())
+                }
+            };
             let order = order(value.time);
             if let Some(sum) = moments.get_mut(&order) {
                 *sum = sum.saturating_add(value.value);
@@ -232,34 +248,32 @@ impl States {
         self.series.iter().filter(move |(_, it)| it.state == state)
     }
 
-    /// Averages by part: only parts with a value.
-    fn averages(&self) -> Vec<BTreeMap<usize, f64>> {
-        let mut sums: Vec<BTreeMap<usize, (f64, f64)>> = vec![BTreeMap::new(); self.keys.len()];
+    /// Processes of all states: averages by part, only of parts with a value.
+    fn processes_by_state(&self) -> Vec<Vec<ProcessValues>> {
+        let mut processes: Vec<Vec<ProcessValues>> = vec![Vec::new(); self.keys.len()];
+        let average = |moments: &Moments| moments.values().map(|value| *value as f64).sum::<f64>() / moments.len().max(1) as f64;
         for (_, it) in &self.series {
-            let Some(sums) = sums.get_mut(it.state) else { continue };
-            for (part, moments) in &it.parts {
-                let sum = sums.entry(*part).or_default();
-                sum.0 += moments.values().map(|value| *value as f64).sum::<f64>();
-                sum.1 += moments.len() as f64;
+            if let Some(of_state) = processes.get_mut(it.state) {
+                of_state.push(it.parts.iter().map(|(part, moments)| (*part, average(moments))).collect());
             }
         }
-        sums.into_iter().map(|parts| parts.into_iter().map(|(part, (sum, count))| (part, sum / count)).collect()).collect()
+        processes
     }
 
     /// Series with a value in the last part that has any.
-    fn processes(&self, state: usize) -> usize {
+    fn processes_now(&self, state: usize) -> usize {
         let last = |(_, it): &(Arc<ProfileSeries>, OneSeries)| it.parts.last_key_value().map(|(part, _)| *part);
         let latest = self.series_of(state).filter_map(last).max();
         self.series_of(state).filter(|it| last(it) == latest).count()
     }
 
     /// The last version whose first profiles came between two times.
-    fn version(&self, state: usize, range: [Timestamp; 2]) -> Option<String> {
+    fn version(&self, state: usize, range: [Timestamp; 2]) -> Option<(String, Timestamp)> {
         let mut versions = Versions::default();
         for (series, it) in self.series_of(state) {
             it.first.into_iter().for_each(|first| versions.note(series, first));
         }
-        versions.began(range).pop().map(|(version, _)| version)
+        versions.began(range).pop()
     }
 }
 
@@ -280,9 +294,10 @@ pub(super) async fn growth(QueriedStore(store): QueriedStore, RawQuery(query): R
 struct GrowingState {
     key: StateKey,
     growth: Growth,
-    averages: BTreeMap<usize, f64>,
+    chained: Chained,
     parted: Parted,
-    version: Option<String>,
+    /// With the time of its first profile.
+    version: Option<(String, Timestamp)>,
     /// Processes in the last part.
     processes: usize,
 }
@@ -290,12 +305,23 @@ struct GrowingState {
 impl GrowingState {
     /// The part in which the growth began.
     fn begin(&self) -> usize {
-        self.averages.keys().nth(self.growth.since).copied().unwrap_or(0)
+        self.chained.values.keys().nth(self.growth.since).copied().unwrap_or(0)
     }
 
     /// When it began; `None` if before the first profile.
     fn since(&self) -> Option<Timestamp> {
         (self.growth.since > 0).then(|| self.parted.begin(self.begin()))
+    }
+
+    /// How much more the line has at its end than the process that holds most of the growth: the line leaves out what a new version brought.
+    fn ahead(&self) -> f64 {
+        self.chained.end() - self.chained.held[1]
+    }
+
+    /// Whether a restart, or another fall, took most of it back from each process.
+    fn is_taken_back(&self) -> bool {
+        let [before, after] = self.growth.values;
+        self.chained.held[0] < HELD_MIN * (after - before)
     }
 
     /// By how much of itself it grew.
@@ -306,39 +332,66 @@ impl GrowingState {
 
     fn view(&self, store: &LiveStore) -> Result<GrowingStateView, QueryError> {
         let Growth { slope, slope_range, values, .. } = self.growth;
-        let numbers = GrowthNumbers { slope, slope_range, values, since: self.since() };
-        let mut view = GrowingStateView::new(&self.key.service, self.key.query(), &self.key.of_type, numbers, self.version.clone());
+        let begin = self.parted.begin(self.begin());
+        let last = self.chained.values.keys().next_back().copied().unwrap_or(0);
+        let until = self.parted.begin(last);
+        let is_taken_back = self.is_taken_back();
+        let values = if is_taken_back { values } else { values.map(|value| value - self.ahead()) };
+        let since = self.version.as_ref().map(|(_, first)| *first).or_else(|| self.since());
+        let numbers = GrowthNumbers {
+            slope,
+            slope_range,
+            values,
+            now: self.chained.now,
+            is_taken_back,
+            since,
+            since_within_nanos: if self.version.is_some() || since.is_none() { 0 } else { self.parted.part_nanos() },
+            first: self.parted.begin(self.chained.values.keys().next().copied().unwrap_or(0)),
+            over_nanos: until.unix_nanos().saturating_sub(begin.unix_nanos()),
+        };
+        let version = self.version.as_ref().map(|(version, _)| version.clone());
+        let mut view = GrowingStateView::new(&self.key.service, self.key.query(), &self.key.of_type, numbers, version);
         view.processes = self.processes;
         view.functions = functions(store, self)?;
         Ok(view)
     }
 }
 
+/// A growth is still there if a process holds this part of it.
+const HELD_MIN: f64 = 0.5;
+
 /// What became of all states.
 #[derive(Default)]
 struct Judged {
     growing: Vec<GrowingState>,
     steady: usize,
+    too_short: usize,
     /// Those with enough values.
     keys: HashSet<StateKey>,
 }
 
 impl Judged {
-    /// Judges states of a time. Returns the first values of those that it is too long for.
+    /// Judges states of a time. Returns the first values of those that it may be too long for.
     fn judge(&mut self, states: &States, parted: Parted) -> Vec<Timestamp> {
-        let mut too_short = Vec::new();
-        for (state, averages) in states.averages().into_iter().enumerate() {
-            let trend = if parted.nanos() < NANOS_MIN { Trend::TooShort } else { Trend::of(&parted.points(&averages)) };
+        let mut dense = Vec::new();
+        self.too_short = 0;
+        for (state, processes) in states.processes_by_state().iter().enumerate() {
+            let Some(chained) = Chained::of(processes) else { continue };
+            let trend = if parted.nanos() < NANOS_MIN { Trend::TooShort } else { Trend::of(&parted.points(&chained.values)) };
             let key = states.keys[state].clone();
             match trend {
                 Trend::TooShort => {
-                    too_short.extend(states.series_of(state).filter_map(|(_, it)| it.first).min());
+                    self.too_short += 1;
+                    // A few single values say nothing in a shorter time either.
+                    let moments: usize = states.series_of(state).flat_map(|(_, it)| it.parts.values().map(BTreeMap::len)).sum();
+                    let is_dense = moments >= MOMENTS_MIN;
+                    dense.extend(states.series_of(state).filter_map(|(_, it)| it.first).min().filter(|_| is_dense));
                     continue;
                 }
                 Trend::Steady => self.steady += 1,
                 Trend::Growing(growth) => {
                     let mut found =
-                        GrowingState { key: key.clone(), growth, averages, parted, version: None, processes: states.processes(state) };
+                        GrowingState { key: key.clone(), growth, chained, parted, version: None, processes: states.processes_now(state) };
                     let begin = found.begin();
                     let near = [begin.saturating_sub(2), begin + 2].map(|part| parted.begin(part));
                     found.version = found.since().and_then(|_| states.version(state, near));
@@ -347,15 +400,18 @@ impl Judged {
             }
             self.keys.insert(key);
         }
-        too_short
+        dense
     }
 
-    /// Those that grow, the largest part of itself first.
+    /// Those that grow, the largest part of itself first; behind them those that restarts take back.
     fn into_growing(mut self) -> Vec<GrowingState> {
         // Objects in use grow with their bytes, which say more.
         let bytes: Vec<StateKey> = self.growing.iter().map(|it| it.key.clone()).filter(is_bytes).collect();
         self.growing.retain(|it| is_bytes(&it.key) || !bytes.iter().any(|of_bytes| is_beside(of_bytes, &it.key)));
-        self.growing.sort_by(|a, b| b.part().total_cmp(&a.part()).then_with(|| a.key.cmp(&b.key)));
+        self.growing.sort_by(|a, b| {
+            let by_part = b.part().total_cmp(&a.part());
+            a.is_taken_back().cmp(&b.is_taken_back()).then(by_part).then_with(|| a.key.cmp(&b.key))
+        });
         self.growing
     }
 }
@@ -366,20 +422,19 @@ fn of_range(store: &LiveStore, selector: &Selector, [from, until]: [Timestamp; 2
     let until = until.min(Timestamp(last.unix_nanos().saturating_add(1))).max(from);
     let mut judged = Judged::default();
     let mut parted = Parted { from, until };
-    let mut too_short = Vec::new();
     // A service that came later has its values in the last parts alone, so that shorter times are wanted for it.
     for _ in 0..ROUNDS {
         let wanted = Wanted::between([parted.from, until]).selected(selector.clone());
         let states = States::read(store, &wanted, parted, &judged.keys)?;
-        too_short = judged.judge(&states, parted);
-        let Some(from) = too_short.iter().copied().filter(|first| *first > parted.begin(PARTS / 8)).min() else { break };
+        let dense = judged.judge(&states, parted);
+        let Some(from) = dense.into_iter().filter(|first| *first > parted.begin(PARTS / 8)).min() else { break };
         parted = Parted { from, until };
     }
-    let steady = judged.steady;
+    let others = [judged.steady, judged.too_short];
     let growing = judged.into_growing();
     let views = growing.iter().take(GROWING_MAX).map(|it| it.view(store)).collect::<Result<Vec<_>, QueryError>>()?;
     let truncated = growing.len().saturating_sub(GROWING_MAX);
-    Ok(ServiceGrowthView::new([from, until], views, truncated, [steady, too_short.len()]))
+    Ok(ServiceGrowthView::new([from, until], views, truncated, others))
 }
 
 /// Whether a state has a size.
@@ -392,47 +447,49 @@ fn is_beside(a: &StateKey, b: &StateKey) -> bool {
     (&a.of_type.name, &a.service, &a.labels) == (&b.of_type.name, &b.service, &b.labels)
 }
 
-/// The functions that hold more in the last quarter of a growth than in its first.
+/// The functions that hold more when a growth is largest than in its first quarter.
 fn functions(store: &LiveStore, state: &GrowingState) -> Result<Vec<GrowingFunctionView>, QueryError> {
     let (begin, parted) = (state.begin(), state.parted);
     let quarter = ((PARTS - begin) / 4).max(1);
-    let side = |from: usize, until: usize| -> Result<CallsOfQuarter, QueryError> {
-        let tree = merged::tree(store, &state.key.wanted([parted.begin(from), parted.begin(until)])?, &[])?;
-        let values: Vec<f64> = state.averages.range(from..until).map(|(_, value)| *value).collect();
-        let average = values.iter().sum::<f64>() / values.len().max(1) as f64;
-        // The sum of all processes becomes that of one.
-        let scale = if tree.total() == 0 { 0.0 } else { average / tree.total() as f64 };
-        Ok(CallsOfQuarter { tree, scale, average })
+    let side = |from: usize| -> Result<CallsOfQuarter, QueryError> {
+        let tree = merged::tree(store, &state.key.wanted([parted.begin(from), parted.begin(from + quarter)])?, &[])?;
+        Ok(CallsOfQuarter { tree })
     };
-    let (before, after) = (side(begin, begin + quarter)?, side(PARTS - quarter, PARTS)?);
+    let before = side(begin)?;
+    // A restart may stand behind it: the largest of the later quarters.
+    let mut after = side(PARTS - quarter)?;
+    if state.is_taken_back() {
+        for from in (begin + quarter..PARTS - quarter).step_by(quarter) {
+            let other = side(from)?;
+            after = if other.tree.total() > after.tree.total() { other } else { after };
+        }
+    }
     store.limits().take(before.tree.answer_bytes(FUNCTIONS_MAX).saturating_add(after.tree.answer_bytes(FUNCTIONS_MAX)))?;
     Ok(grown(&before, &after))
 }
 
-/// Calls of some time, and what to multiply their values by.
+/// Calls of a quarter of a growth.
 struct CallsOfQuarter {
     tree: ProfileTree,
-    scale: f64,
-    average: f64,
 }
 
 fn grown(before: &CallsOfQuarter, after: &CallsOfQuarter) -> Vec<GrowingFunctionView> {
-    let whole = after.average - before.average;
     let nodes = before.tree.beside(&after.tree);
     // By function: the growth of all its calls, and the call with most of it.
-    let mut functions: BTreeMap<&str, (f64, f64, usize)> = BTreeMap::new();
+    let mut functions: BTreeMap<&str, (i64, i64, usize)> = BTreeMap::new();
     for (place, node) in nodes.iter().enumerate().filter(|(_, node)| node.depth > 0) {
-        let growth = node.sides[1].1 as f64 * after.scale - node.sides[0].1 as f64 * before.scale;
-        let function = functions.entry(node.name.as_str()).or_insert((0.0, f64::MIN, place));
-        function.0 += growth;
+        let growth = node.sides[1].1.saturating_sub(node.sides[0].1);
+        let function = functions.entry(node.name.as_str()).or_insert((0, i64::MIN, place));
+        function.0 = function.0.saturating_add(growth);
         if growth > function.1 {
             (function.1, function.2) = (growth, place);
         }
     }
-    let mut functions: Vec<(&str, (f64, f64, usize))> = functions.into_iter().filter(|(_, (growth, ..))| *growth > 0.0).collect();
-    functions.sort_by(|a, b| b.1.0.total_cmp(&a.1.0));
+    let mut functions: Vec<(&str, (i64, i64, usize))> = functions.into_iter().filter(|(_, (growth, ..))| *growth > 0).collect();
+    functions.sort_by_key(|(_, (growth, ..))| std::cmp::Reverse(*growth));
+    let whole = functions.iter().map(|(_, (growth, ..))| *growth as f64).sum::<f64>();
     functions.truncate(FUNCTIONS_MAX);
-    let of = |(name, (growth, _, place)): (&str, (f64, f64, usize))| {
+    let of = |(name, (growth, _, place)): (&str, (i64, i64, usize))| {
         let mut callers: Vec<&str> = Vec::new();
         let mut depth = nodes[place].depth;
         // Each stands before what it called.
@@ -444,8 +501,7 @@ fn grown(before: &CallsOfQuarter, after: &CallsOfQuarter) -> Vec<GrowingFunction
         }
         callers.truncate(CALLERS_MAX);
         callers.reverse();
-        let share = if whole > 0.0 { (growth / whole).clamp(0.0, 1.0) } else { 0.0 };
-        GrowingFunctionView::new(name, growth, share, &callers)
+        GrowingFunctionView::new(name, growth as f64, growth as f64 / whole.max(1.0), &callers)
     };
     functions.into_iter().map(of).collect()
 }
@@ -454,21 +510,19 @@ fn grown(before: &CallsOfQuarter, after: &CallsOfQuarter) -> Vec<GrowingFunction
 mod tests {
     use super::*;
 
-    fn side(stacks: &[(&str, i64)], average: f64) -> CallsOfQuarter {
+    fn calls(stacks: &[(&str, i64)]) -> CallsOfQuarter {
         let mut tree = ProfileTree::default();
         for (stack, value) in stacks {
             let functions: Vec<Text> = stack.split(';').map(Text::from).collect();
             tree.add(functions.iter(), *value);
         }
-        let scale = average / tree.total() as f64;
-        CallsOfQuarter { tree, scale, average }
+        CallsOfQuarter { tree }
     }
 
     #[test]
     fn the_function_that_holds_the_growth_is_first() {
-        // Two processes before and three after: an average of one each.
-        let before = side(&[("main;load;index", 100), ("main;handle;remember", 100)], 100.0);
-        let after = side(&[("main;load;index", 150), ("main;handle;remember", 600), ("main;trim", 30)], 260.0);
+        let before = calls(&[("main;load;index", 100), ("main;handle;remember", 100)]);
+        let after = calls(&[("main;load;index", 90), ("main;handle;remember", 250), ("main;trim", 10)]);
         let grown = grown(&before, &after);
         let names: Vec<(&str, i64, String)> =
             grown.iter().map(|it| (it.function.as_str(), it.growth.round() as i64, it.callers.join(" › "))).collect();
