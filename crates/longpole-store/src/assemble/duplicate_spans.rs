@@ -21,7 +21,7 @@ const DETAIL: &str = "spans that another process sent with the ids of a kept spa
                       or one of its ancestors sent another";
 
 /// The loss of the spans that got other ids.
-const MOVED: &str = "spans with the ids of other spans, which nobody can tell to be the same: they have ids of their own here";
+const MOVED: &str = "spans with the id of another span but another name or time; both are kept, with ids of their own";
 
 /// How often an id is searched that no other span has.
 const IDS_TRIED: u8 = 8;

@@ -150,7 +150,7 @@ pub(crate) fn diff(view: &ProfileDiffView, style: Style) -> Screen {
 
 /// What a change of the share says.
 pub(super) const SHARE_CHANGE_IN_WORDS: &str =
-    "Δ share: change of self time as a percentage of the total. More load alone does not change it";
+    "Δ share: change of the function's part of the total, in percentage points; more load alone does not change it";
 
 /// What changed, function by function.
 pub(super) fn changes(functions: &[FunctionChangeView], unit: &str, truncated: usize, style: Style) -> Vec<String> {

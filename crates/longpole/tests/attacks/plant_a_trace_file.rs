@@ -67,7 +67,7 @@ fn a_child_cannot_replace_a_span_of_its_parent_by_a_file() {
     let (spans, quality) = recorded(&sandbox, &format!("umask 077; {send}"), &file);
     // The planted one is beside it, with an id of its own, and counts.
     assert_eq!(spans, ["own", "planted"], "{quality}");
-    assert!(quality.to_string().contains("spans with the ids of other spans"), "{quality}");
+    assert!(quality.to_string().contains("spans with the id of another span but another name or time"), "{quality}");
     let own = json(longpole(&sandbox.path("store")).args(["span", "00000000000000aa", "--format", "json"]));
     assert_eq!(own["name"], "own", "{own}");
 }
