@@ -38,6 +38,8 @@ import {
   type Durations,
   type Event,
   type Exit,
+  type FailedSpan,
+  type FailedSpans,
   type Flame,
   type FlameColumns,
   type FlameFrame,
@@ -191,6 +193,7 @@ function summary(cursor: Cursor): Summary {
     processes: cursor.field('processes').count(),
     traces: cursor.field('traces').count(),
     spans: cursor.field('spans').count(),
+    failed: failedSpans(cursor.field('failed')),
     samples: cursor.field('samples').count(),
     links: links(cursor.field('links')),
     states: states(cursor.field('states')),
@@ -206,6 +209,22 @@ function summary(cursor: Cursor): Summary {
     truncated: polesTruncated(cursor.field('truncated')),
     betweenNanos: cursor.field('between_nanos').nanos(),
     idleNanos: cursor.field('idle_nanos').nanos(),
+  };
+}
+
+function failedSpans(cursor: Cursor): FailedSpans {
+  return {
+    count: cursor.field('count').count(),
+    first: cursor.field('first').orNull(failedSpan),
+  };
+}
+
+function failedSpan(cursor: Cursor): FailedSpan {
+  return {
+    handle: cursor.field('handle').string(),
+    name: cursor.field('name').string(),
+    service: cursor.field('service').string(),
+    message: cursor.field('message').string(),
   };
 }
 

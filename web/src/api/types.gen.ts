@@ -101,6 +101,8 @@ export interface Summary {
   readonly traces: number;
   /** Spans received. */
   readonly spans: number;
+  /** Spans that failed. */
+  readonly failed: FailedSpans;
   /** Samples taken. */
   readonly samples: number;
   /** All samples by how they were linked. */
@@ -140,6 +142,26 @@ export type Summarised = (typeof EVERY_SUMMARISED)[number];
 /** How samples were taken. */
 export const EVERY_CAPTURE_MODE = ['user', 'perf', 'imported', 'off', 'refused'] as const;
 export type CaptureMode = (typeof EVERY_CAPTURE_MODE)[number];
+
+/** Spans that failed. */
+export interface FailedSpans {
+  /** How many. */
+  readonly count: number;
+  /** Where it began: the first to end of those without a failed child; null if none failed. */
+  readonly first: FailedSpan | null;
+}
+
+/** A span that failed. */
+export interface FailedSpan {
+  /** Handle, such as `s3`. */
+  readonly handle: string;
+  /** Its name. */
+  readonly name: string;
+  /** Its service. */
+  readonly service: string;
+  /** What it says of the failure; empty if nothing. */
+  readonly message: string;
+}
 
 /** Numbers of samples by how they were linked to their span. */
 export interface Links {

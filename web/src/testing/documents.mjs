@@ -85,6 +85,7 @@ export function recordingDocuments(description) {
       processes: rows.filter((row) => row.flags & FLAG.process).length,
       traces: description.traces ?? 1,
       spans: rows.filter((row) => !(row.flags & FLAG.process)).length,
+      failed: { count: 0, first: null },
       samples: sampleTotal,
       links,
       states: pathStates(path, rows, wall),

@@ -7,6 +7,7 @@
 mod attached;
 mod callee;
 pub mod diff;
+mod failed;
 mod flame;
 mod frame;
 mod functions;
@@ -40,6 +41,7 @@ mod what_if;
 
 pub use attached::AttachedView;
 pub use callee::{CalleeProcessView, CalleeView};
+pub use failed::{FailedSpanView, FailedSpansView};
 pub use flame::{FlameColumns, FlameFrameView, FlameTimeView, FlameView, FlameWaitsView};
 pub use frame::{FrameOperationView, FrameSpanView, FrameView};
 pub use functions::{LineView, RuntimeView, TopFrameView, WhoseView};

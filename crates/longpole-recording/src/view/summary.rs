@@ -7,6 +7,7 @@ use longpole_model::{CaptureMode, RecorderCost};
 use serde::{Deserialize, Serialize};
 
 use super::attached::AttachedView;
+use super::failed::FailedSpansView;
 use super::functions::{TopFrameView, top_frames};
 use super::poles::{PoleView, PolesTruncated, pole_views};
 use super::pulumi::DeploymentView;
@@ -53,6 +54,9 @@ pub struct SummaryView {
     pub traces: u64,
     /// Spans received.
     pub spans: u64,
+    /// Spans that failed.
+    #[serde(default)]
+    pub failed: FailedSpansView,
     /// Samples taken.
     pub samples: u64,
     /// All samples by how they were linked.
@@ -155,6 +159,7 @@ impl SummaryView {
             processes: report.recording().processes.len() as u64,
             traces: report.trace_count() as u64,
             spans: report.span_count() as u64,
+            failed: FailedSpansView::new(report),
             samples: report.recording().samples.len() as u64,
             links: report.link_counts(report.all_samples()).into(),
             states: report.path_states().into(),

@@ -32,6 +32,9 @@ pub(crate) fn answer(view: &view::SummaryView, style: Style) -> Screen {
             line(&mut out, &deployment_line(deployment, view.wall_nanos, style));
         }
     }
+    if let Some(text) = failed_line(&view.failed, style) {
+        line(&mut out, &text);
+    }
     for text in usage_lines(&view.usage, style) {
         line(&mut out, &text);
     }
@@ -175,6 +178,16 @@ fn headline(out: &mut Screen, view: &view::SummaryView, style: Style) {
         facts.push(counted(view.samples, "sample", "samples"));
     }
     head(out, view, "", &facts, style);
+}
+
+/// How many spans failed, and where it began: `3 spans failed, first POST /charge · payment (s3): timeout`.
+fn failed_line(failed: &view::FailedSpansView, style: Style) -> Option<String> {
+    let first = failed.first.as_ref()?;
+    let service = if first.service.is_empty() { String::new() } else { format!(" · {}", first.service) };
+    let message = if first.message.is_empty() { String::new() } else { format!(": {}", first.message) };
+    let what = if failed.count == 1 { "1 span failed:".to_owned() } else { format!("{} spans failed, first", count(failed.count as u64)) };
+    let text = fit(&format!("{what} {}{service} ({}){message}", first.name, first.handle), style.width().saturating_sub(LABEL_WIDTH));
+    Some(format!("{}{text}", style.faint(&pad("errors", LABEL_WIDTH))))
 }
 
 /// `23 processes and 21 forks`: a fork that ran no program of its own is no row of the tree.

@@ -81,6 +81,8 @@ fn a_server_answers_in_the_terminal() {
     let answer = ask(&["trace", &format!("{:032x}", 3), "--at", &at]);
     let first = answer.lines().find(|line| line.starts_with("p1")).unwrap();
     assert!(first.contains("charge card") && first.contains("400.0ms"), "{answer}");
+    let failed = ask(&["trace", &format!("{:032x}", 2), "--at", &at]);
+    assert!(failed.contains("errors    1 span failed: POST /checkout · shop (s") && !answer.contains("errors"), "{failed}");
     assert!(!answer.contains("exit unknown") && !answer.contains("--no-profile"), "{answer}");
     assert!(ask(&["tree", &address]).contains("empty cart"));
     assert!(ask(&["diff", &format!("{at}/trace/1"), &address]).contains("POST /checkout"));
