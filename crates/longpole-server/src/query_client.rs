@@ -79,7 +79,7 @@ fn send(method: Method, address: &str, token: Option<&str>, body: Bytes) -> Resu
             .method(method)
             .uri(uri)
             .header(ACCEPT, HeaderValue::from_static("application/json"))
-            .header(USER_AGENT, HeaderValue::from_static(concat!("longpole/", env!("CARGO_PKG_VERSION"))))
+            .header(USER_AGENT, client::AGENT)
             .body(Full::new(body))
             .map_err(|error| failed(&error))?;
         request.headers_mut().extend(authorization.map(|value| (AUTHORIZATION, value)));

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use crate::args::DEFAULT_AT;
 use crate::terminal::screen;
 
 /// The store, if the next command has to name it.
@@ -30,6 +31,12 @@ pub(crate) fn own_name() -> String {
         Some(store) => format!("{name} --store {}", quoted(&store.to_string_lossy())),
         None => name,
     }
+}
+
+/// A command of this binary at the server of `--at`.
+pub(crate) fn at_server(command: &str, at: &str) -> String {
+    let at = if at == DEFAULT_AT { String::new() } else { format!(" --at {}", quoted(at)) };
+    format!("{} {command}{at}", own_name())
 }
 
 /// A word quoted for the shell. With characters that cannot be shown it uses `$'…'` of bash and zsh, so that it can be pasted.

@@ -1,6 +1,7 @@
 //! A client of HTTP, with and without TLS.
 
 use bytes::Bytes;
+use http::HeaderValue;
 use http_body_util::Full;
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client;
@@ -9,6 +10,9 @@ use hyper_util::rt::TokioExecutor;
 
 use super::target::ForwardTls;
 use super::tls;
+
+/// How longpole names itself to servers.
+pub(crate) const AGENT: HeaderValue = HeaderValue::from_static(concat!("longpole/", env!("CARGO_PKG_VERSION")));
 
 pub(crate) type HttpClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 

@@ -32,7 +32,6 @@ use crate::limits::{
 use crate::otlp_request::grpc::{self, GRPC, GRPC_ENCODING, GRPC_MESSAGE, GRPC_STATUS};
 use crate::otlp_request::{CameBy, Compression, Encoding, Parcel, Signal};
 
-const AGENT: HeaderValue = HeaderValue::from_static(concat!("longpole/", env!("CARGO_PKG_VERSION")));
 const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -278,7 +277,7 @@ impl Endpoint {
         *request.method_mut() = Method::POST;
         *request.uri_mut() = if prepared.grpc { parts.grpc.clone() } else { parts.http.clone() };
         let headers = request.headers_mut();
-        headers.insert(USER_AGENT, AGENT);
+        headers.insert(USER_AGENT, client::AGENT);
         headers.extend(parts.headers.clone());
         headers.insert(CONTENT_TYPE, prepared.content_type.clone());
         let compression = prepared.compression.name().map(HeaderValue::from_static);

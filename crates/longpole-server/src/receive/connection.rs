@@ -130,6 +130,13 @@ impl Connection {
         }
     }
 
+    /// One that no client opened: what comes by it was fetched, or came in packets. As far as the queue is fair to senders, it is one sender.
+    pub(super) fn of_nobody(addresses: [SocketAddr; 2]) -> Self {
+        let connection = Connection::new(Speech::Http, addresses, Sender { owner: None, is_gone: false }, Arc::default());
+        connection.has_no_process();
+        connection
+    }
+
     /// The port that it came to.
     pub(super) fn port(&self) -> u16 {
         self.ours.port()

@@ -9,8 +9,7 @@ use bytes::Bytes;
 use tokio::net::UdpSocket;
 use tokio::sync::watch;
 
-use super::allowed_senders::Sender;
-use super::connection::{Connection, Speech};
+use super::connection::Connection;
 use super::job::{Content, JaegerFormat, Job};
 use super::request_context::RequestContext;
 use crate::otlp_request::Compression;
@@ -21,10 +20,7 @@ const PACKET_BYTES_MAX: usize = 1 << 16;
 /// Reads packets until the receiver ends, and then what the kernel still has.
 pub(super) async fn serve(socket: UdpSocket, context: Arc<RequestContext>, mut ended: watch::Receiver<bool>) {
     let Ok(ours) = socket.local_addr() else { return };
-    let nobody = Sender { owner: None, is_gone: false };
-    // All packets of the port come from one sender as far as the queue is fair to senders.
-    let connection = Arc::new(Connection::new(Speech::Http, [SocketAddr::new(ours.ip(), 0), ours], nobody, Arc::default()));
-    connection.has_no_process();
+    let connection = Arc::new(Connection::of_nobody([SocketAddr::new(ours.ip(), 0), ours]));
     let mut buffer = vec![0; PACKET_BYTES_MAX];
     loop {
         tokio::select! {

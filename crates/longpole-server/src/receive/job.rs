@@ -114,6 +114,18 @@ impl Verdict {
         Verdict::Kept { rejected: 0, message: String::new() }
     }
 
+    /// Why nothing of it is kept; `None` if it is.
+    pub(super) fn refusal(&self) -> Option<&str> {
+        match self {
+            Verdict::Kept { .. } => None,
+            Verdict::Undecodable(reason)
+            | Verdict::TooLarge(reason)
+            | Verdict::NotKept(reason)
+            | Verdict::NeverKept(reason)
+            | Verdict::Unproven(reason) => Some(reason),
+        }
+    }
+
     pub(super) fn unproven() -> Self {
         Verdict::Unproven(UNPROVEN.to_owned())
     }

@@ -72,11 +72,7 @@ impl RequestContext {
         tokio::spawn(async move {
             // Without an outcome the ingester has ended, and has counted why.
             let Ok(outcome) = outcome.await else { return };
-            match outcome.settled().await {
-                Verdict::Kept { .. } => {}
-                Verdict::Undecodable(reason) | Verdict::TooLarge(reason) | Verdict::Unproven(reason) => context.refused(&reason),
-                Verdict::NotKept(reason) | Verdict::NeverKept(reason) => context.refused(&reason),
-            }
+            outcome.settled().await.refusal().into_iter().for_each(|reason| context.refused(reason));
         });
     }
 

@@ -7,10 +7,10 @@ use longpole_recording::view::ServiceGrowthView;
 
 use super::profile::of_service;
 use super::search::as_option;
-use crate::args::{DEFAULT_AT, Format, GrowthArguments};
+use crate::args::{Format, GrowthArguments};
 use crate::input::server::{Server, query_value};
 use crate::invocation::Invocation;
-use crate::next_command::{own_name, quoted};
+use crate::next_command::at_server;
 use crate::render;
 use crate::terminal::screen::{print, print_json, print_line};
 
@@ -22,7 +22,6 @@ pub(crate) fn growth(invocation: &Invocation, arguments: &GrowthArguments) -> Re
     let of_service = arguments.service.as_deref().map(|service| format!("&query={}", query_value(&of_service(service))));
     let path = format!("/longpole/v1/profiles/growth?start={start}&end={end}{}", of_service.unwrap_or_default());
     let view: ServiceGrowthView = server.view(&path)?;
-    let at = if arguments.at.at == DEFAULT_AT { String::new() } else { format!(" --at {}", quoted(&arguments.at.at)) };
     let since = as_option(arguments.since);
     match arguments.at.format {
         Format::Json => print_json(&view),
@@ -30,7 +29,7 @@ pub(crate) fn growth(invocation: &Invocation, arguments: &GrowthArguments) -> Re
         Format::Text => {
             // Where the profiles begin later, there are none before.
             let begins = view.from_unix_nano.parse::<u128>().unwrap_or_default() / 1_000;
-            let command = format!("{} profile{at}", own_name());
+            let command = at_server("profile", &arguments.at.at);
             print(&render::growth::growth(&view, &command, &since, begins <= start, invocation.style()))
         }
     }

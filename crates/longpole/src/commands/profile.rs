@@ -6,11 +6,11 @@ use anyhow::Result;
 use longpole_recording::view::{ProfileDiffView, ProfileTypeView, ProfileTypesView, ProfileView};
 
 use super::search::as_option;
-use crate::args::{DEFAULT_AT, Format, ProfileArguments};
+use crate::args::{Format, ProfileArguments};
 use crate::failure::{Failure, Kind};
 use crate::input::server::{Server, query_value};
 use crate::invocation::Invocation;
-use crate::next_command::{own_name, quoted};
+use crate::next_command::at_server;
 use crate::render;
 use crate::terminal::screen::{print, print_json, print_line};
 
@@ -92,8 +92,7 @@ fn list(invocation: &Invocation, arguments: &ProfileArguments, types: &ProfileTy
 
 /// `longpole profile`, at the same server.
 fn this_command(arguments: &ProfileArguments) -> String {
-    let at = if arguments.at.at == DEFAULT_AT { String::new() } else { format!(" --at {}", quoted(&arguments.at.at)) };
-    format!("{} profile{at}", own_name())
+    at_server("profile", &arguments.at.at)
 }
 
 fn nothing(query: &str, since: Duration) -> String {
@@ -106,15 +105,11 @@ fn whole_query(query: &str, arguments: &ProfileArguments, types: &ProfileTypesVi
         Some(place) => (query[..place].trim(), query[place..].to_owned()),
         None if query.contains(':') => (query, String::new()),
         None => {
-            if !types.types.iter().any(|it| it.services.iter().any(|service| service == query)) {
-                return Err(not_found(arguments, format!("the server has no profiles of a service {query}")));
-            }
-            let has = |it: &&ProfileTypeView| it.services.iter().any(|service| service == query);
-            let is_cpu = |it: &&ProfileTypeView| it.profile_type.starts_with(&format!("{CPU}:"));
+            let sent = || types.types.iter().filter(|it| it.services.iter().any(|service| service == query));
             // Not each service sends CPU time.
-            let first = types.types.iter().filter(has).find(is_cpu).or_else(|| types.types.iter().find(has));
-            let of_type = arguments.profile_type.is_none().then(|| first.map(|it| it.profile_type.as_str())).flatten();
-            (of_type.unwrap_or_default(), of_service(query))
+            let first = sent().find(|it| it.profile_type.starts_with(&format!("{CPU}:"))).or_else(|| sent().next());
+            let first = first.ok_or_else(|| not_found(arguments, format!("the server has no profiles of a service {query}")))?;
+            (if arguments.profile_type.is_none() { first.profile_type.as_str() } else { "" }, of_service(query))
         }
     };
     let of_type = match (of_type, &arguments.profile_type) {

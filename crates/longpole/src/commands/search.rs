@@ -6,10 +6,10 @@ use anyhow::Result;
 use longpole_recording::view::{ServiceSpansView, TraceRowView, TracesView};
 use serde_json::{Map, Value};
 
-use crate::args::{DEFAULT_AT, Format, SearchArguments};
+use crate::args::{Format, SearchArguments};
 use crate::input::server::{Server, query_value};
 use crate::invocation::Invocation;
-use crate::next_command::{own_name, quoted};
+use crate::next_command::at_server;
 use crate::render;
 use crate::terminal::screen::{print, print_json, print_line};
 use crate::terminal::stderr::note;
@@ -51,8 +51,8 @@ pub(crate) fn search(invocation: &Invocation, arguments: &SearchArguments) -> Re
 fn nothing_found(server: &Server, arguments: &SearchArguments) -> String {
     let known = |service: &String| server.service_names().ok().map(|names| names.contains(service));
     if let Some(service) = arguments.service.as_ref().filter(|service| known(service) == Some(false)) {
-        let at = if arguments.at.at == DEFAULT_AT { String::new() } else { format!(" --at {}", quoted(&arguments.at.at)) };
-        return format!("No traces found: the server knows no service {service}. {} services{at} lists them.", own_name());
+        let services = at_server("services", &arguments.at.at);
+        return format!("No traces found: the server knows no service {service}. {services} lists them.");
     }
     let SearchArguments { service, operation, attributes, errors, min, max, .. } = arguments;
     let conditions = [service.is_some(), operation.is_some(), *errors, min.is_some() || max.is_some()];

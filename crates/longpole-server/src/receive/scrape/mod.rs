@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, HeaderValue, USER_AGENT};
+use http::header::{AUTHORIZATION, USER_AGENT};
 use http::{Request, StatusCode};
 use http_body_util::Full;
 use longpole_model::LossKind;
@@ -29,18 +29,15 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
 pub use self::target::{NotAScrapeTarget, ScrapeTarget};
-use super::allowed_senders::Sender;
 use super::body;
-use super::connection::{Connection, Speech};
-use super::job::{Content, ProfileRequest, Verdict};
+use super::connection::Connection;
+use super::job::{Content, ProfileRequest};
 use super::request_context::RequestContext;
 use super::scraped_profile::{ScrapedProfile, ScrapedValues};
 use crate::forward::client::{self, HttpClient};
 use crate::forward::target::ForwardTls;
 use crate::otlp_request::Compression;
 use crate::query_client;
-
-const AGENT: HeaderValue = HeaderValue::from_static(concat!("longpole/", env!("CARGO_PKG_VERSION")));
 
 /// How long a process may take beyond the seconds that a profile is of.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(20);
@@ -145,7 +142,7 @@ pub(super) fn begin(scrapes: Scrapes, context: &Arc<RequestContext>, ended: &wat
     let book = Arc::clone(&context.book);
     let fetch = move || -> std::io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(fetch_all(&scrapes, &context, &ended));
+        runtime.block_on(fetch_all(&scrapes, &context, ended));
         runtime.shutdown_background();
         Ok(())
     };
@@ -158,15 +155,13 @@ pub(super) fn begin(scrapes: Scrapes, context: &Arc<RequestContext>, ended: &wat
     begun.map_or_else(failed, drop);
 }
 
-async fn fetch_all(scrapes: &Scrapes, context: &Arc<RequestContext>, ended: &watch::Receiver<bool>) {
+async fn fetch_all(scrapes: &Scrapes, context: &Arc<RequestContext>, mut ended: watch::Receiver<bool>) {
     let mut all = JoinSet::new();
     for (number, target) in (0_u32..).zip(&scrapes.targets) {
         let target = Arc::new(target.clone());
         let health: Arc<Mutex<Health>> = Arc::default();
         let anywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-        let nobody = Sender { owner: None, is_gone: false };
-        let connection = Arc::new(Connection::new(Speech::Http, [anywhere; 2], nobody, Arc::default()));
-        connection.has_no_process();
+        let connection = Arc::new(Connection::of_nobody([anywhere; 2]));
         let begins = Instant::now() + scrapes.every * (number % STARTS_APART) / STARTS_APART;
         for offered in OFFERED {
             let fetcher = Fetcher {
@@ -178,11 +173,10 @@ async fn fetch_all(scrapes: &Scrapes, context: &Arc<RequestContext>, ended: &wat
                 connection: Arc::clone(&connection),
                 context: Arc::clone(context),
             };
-            all.spawn(fetcher.fetch_all(begins, ended.clone()));
+            all.spawn(fetcher.fetch_again_and_again(begins));
         }
     }
-    let mut ended = ended.clone();
-    // A task that never yields would keep the others from their end, and this thread; nobody waits for it.
+    // The tasks end with the set. One that never yields would keep this thread; nobody waits for it.
     let _ = ended.changed().await;
 }
 
@@ -198,18 +192,12 @@ struct Fetcher {
 }
 
 impl Fetcher {
-    async fn fetch_all(self, begins: Instant, mut ended: watch::Receiver<bool>) {
+    async fn fetch_again_and_again(self, begins: Instant) {
         let mut next = begins;
-        let mut client = None;
+        let mut http = None;
         loop {
-            let fetched = tokio::select! {
-                fetched = async {
-                    sleep_until(next).await;
-                    self.fetch(&mut client).await
-                } => fetched,
-                _ = ended.changed() => return,
-            };
-            let failed = fetched.err();
+            sleep_until(next).await;
+            let failed = self.fetch(&mut http).await.err();
             self.note(failed.as_ref());
             next = match failed {
                 Some(Failed::Missing) => Instant::now() + MISSING_PAUSE,
@@ -234,21 +222,21 @@ impl Fetcher {
     }
 
     /// Fetches it once, and keeps it.
-    async fn fetch(&self, client: &mut Option<HttpClient>) -> Result<(), Failed> {
+    async fn fetch(&self, http: &mut Option<HttpClient>) -> Result<(), Failed> {
         let because = |error: &(dyn Error + 'static)| Failed::Because(query_client::reason(error, self.target.host()));
-        let client = match client {
-            Some(client) => client,
-            None => client.insert(client::new(self.target.is_https(), false, ForwardTls::default()).await.map_err(Failed::Because)?),
+        let http = match http {
+            Some(http) => http,
+            None => http.insert(client::new(self.target.is_https(), false, ForwardTls::default()).await.map_err(Failed::Because)?),
         };
         let seconds = self.offered.takes_seconds.then(|| self.every.as_secs().saturating_sub(1).max(1));
         let uri = self.target.uri(self.offered.path, seconds).map_err(|error| because(&error))?;
-        let mut request = Request::get(uri).header(USER_AGENT, AGENT);
+        let mut request = Request::get(uri).header(USER_AGENT, client::AGENT);
         if let Some(authorization) = &self.target.authorization {
             request = request.header(AUTHORIZATION, authorization);
         }
         let request = request.body(Full::<Bytes>::default()).map_err(|error| because(&error))?;
         let patience = Duration::from_secs(seconds.unwrap_or(0)) + ANSWER_WAIT_MAX;
-        let response = match timeout(patience, client.request(request)).await {
+        let response = match timeout(patience, http.request(request)).await {
             Ok(response) => response.map_err(|error| because(&error))?,
             Err(_) => return Err(Failed::Because(format!("no answer within {} s", patience.as_secs()))),
         };
@@ -262,14 +250,8 @@ impl Fetcher {
         let labels = self.target.labels.clone();
         let scraped = ScrapedProfile { labels, name: self.offered.name, kept: self.offered.kept };
         let content = Content::Profiles(ProfileRequest::Scraped(Box::new(scraped)));
-        match self.context.take(content, Compression::Identity, body.bytes.clone(), &self.connection).await {
-            Verdict::Kept { .. } => Ok(()),
-            Verdict::Undecodable(reason)
-            | Verdict::TooLarge(reason)
-            | Verdict::NotKept(reason)
-            | Verdict::NeverKept(reason)
-            | Verdict::Unproven(reason) => Err(Failed::Refused(reason)),
-        }
+        let verdict = self.context.take(content, Compression::Identity, body.bytes.clone(), &self.connection).await;
+        verdict.refusal().map_or(Ok(()), |reason| Err(Failed::Refused(reason.to_owned())))
     }
 }
 

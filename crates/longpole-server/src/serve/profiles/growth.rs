@@ -25,7 +25,6 @@ use super::matching::Selector;
 use super::merged;
 use super::versions::{self, Versions};
 use super::wanted::Wanted;
-
 use crate::api::{Answer, ApiError, json};
 use crate::off_the_reactor::off_the_reactor;
 use crate::query_parameters::Parameters;
