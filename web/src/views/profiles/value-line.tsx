@@ -16,6 +16,7 @@ import {
 } from '../../logic/value-line';
 import { zoneOf } from '../parts/clock';
 import parts from '../parts/parts.module.css';
+import { TimeAxis } from '../parts/time-axis';
 import { useWidth } from '../parts/use-width';
 import css from './profiles.module.css';
 
@@ -30,7 +31,7 @@ const Axes = memo(function Axes({
   readonly plot: Scatter;
   readonly size: PlotSize;
 }) {
-  const [right, bottom] = [size.width - MARGIN.right, size.height - MARGIN.bottom];
+  const right = size.width - MARGIN.right;
   const { short } = valueWords(values);
   return (
     <g className={css.axes}>
@@ -40,15 +41,7 @@ const Axes = memo(function Axes({
         </text>
       ))}
       <line x1={MARGIN.left} x2={right} y1={MARGIN.top} y2={MARGIN.top} />
-      {timeTicks(plot, size, zoneOf(plot.to)).map(({ place, label }) => (
-        <g key={place}>
-          <line x1={place} x2={place} y1={MARGIN.top} y2={bottom} />
-          <text x={place} y={bottom + 15} textAnchor={place > right - 20 ? 'end' : 'middle'}>
-            {label}
-          </text>
-        </g>
-      ))}
-      <path className={css.frame} d={`M${MARGIN.left} ${MARGIN.top}V${bottom}H${right}`} />
+      <TimeAxis size={size} ticks={timeTicks(plot, size, zoneOf(plot.to))} frame={css.frame} />
     </g>
   );
 });

@@ -24,6 +24,7 @@ import { startOf, type TracesBox } from '../../logic/traces-search';
 import { createAtom, useAtom } from '../../state/store';
 import { zoneOf } from '../parts/clock';
 import { createHover, HoverCard } from '../parts/hover-card';
+import { TimeAxis } from '../parts/time-axis';
 import { useWidth } from '../parts/use-width';
 import css from './search.module.css';
 
@@ -104,7 +105,7 @@ const Dots = memo(function Dots({ dots }: { readonly dots: readonly Dot[] }) {
 
 const Axes = memo(function Axes(props: { readonly size: PlotSize; readonly times: readonly Tick[]; readonly durations: readonly Tick[] }) {
   const { size, times, durations } = props;
-  const [right, bottom] = [size.width - MARGIN.right, size.height - MARGIN.bottom];
+  const right = size.width - MARGIN.right;
   return (
     <g className={css.axes}>
       {durations.map(({ place, label }) => (
@@ -115,15 +116,7 @@ const Axes = memo(function Axes(props: { readonly size: PlotSize; readonly times
           </text>
         </g>
       ))}
-      {times.map(({ place, label }) => (
-        <g key={place}>
-          <line x1={place} x2={place} y1={MARGIN.top} y2={bottom} />
-          <text x={place} y={bottom + 15} textAnchor={place > right - 20 ? 'end' : 'middle'}>
-            {label}
-          </text>
-        </g>
-      ))}
-      <path className={css.frame} d={`M${MARGIN.left} ${MARGIN.top}V${bottom}H${right}`} />
+      <TimeAxis size={size} ticks={times} frame={css.frame} />
     </g>
   );
 });
