@@ -40,6 +40,7 @@ import {
   type Exit,
   type FailedSpan,
   type FailedSpans,
+  type FixedPole,
   type Flame,
   type FlameColumns,
   type FlameFrame,
@@ -1045,6 +1046,8 @@ function diff(cursor: Cursor): Diff {
     a: diffed(cursor.field('a')),
     b: diffed(cursor.field('b')),
     notes: cursor.field('notes').list((c) => c.string()),
+    verdict: cursor.field('verdict').orNull((c) => c.string()),
+    fixed: cursor.field('fixed').orNull(fixedPole),
     deltaNanos: cursor.field('delta_nanos').nanos(),
     operations: cursor.field('operations').list(operationDiff),
     truncated: operationsTruncated(cursor.field('truncated')),
@@ -1060,6 +1063,15 @@ function diffed(cursor: Cursor): Diffed {
     wallNanos: cursor.field('wall_nanos').nanos(),
     host: cursor.field('host').string(),
     rateHz: cursor.field('rate_hz').count(),
+  };
+}
+
+function fixedPole(cursor: Cursor): FixedPole {
+  return {
+    handle: cursor.field('handle').string(),
+    name: cursor.field('name').string(),
+    promisedNanos: cursor.field('promised_nanos').range(),
+    leftNanos: cursor.field('left_nanos').orNull((c) => c.range()),
   };
 }
 

@@ -1455,6 +1455,10 @@ export interface Diff {
   readonly b: Diffed;
   /** For people: what differs beside the time, such as the command. */
   readonly notes: readonly string[];
+  /** For people: what became of the promise of the first, or that nothing differs; null where neither is so. */
+  readonly verdict: string | null;
+  /** The pole that was fixed in between; null if none was. */
+  readonly fixed: FixedPole | null;
   /** How much longer the second took; the operations sum to it. */
   readonly deltaNanos: Nanos;
   /** Operations, the largest difference first. */
@@ -1479,6 +1483,18 @@ export interface Diffed {
   readonly host: string;
   /** Samples per second. */
   readonly rateHz: number;
+}
+
+/** A pole of the first recording that the second one has no more, or less of. */
+export interface FixedPole {
+  /** Its handle in the first recording, such as `p1`. */
+  readonly handle: string;
+  /** Its name: `web-bundle › compress_bundle`. */
+  readonly name: string;
+  /** What the first recording promised: how much earlier it would have ended without this pole. */
+  readonly promisedNanos: NanosRange;
+  /** What the second recording would still save without it; null if it has no such pole. */
+  readonly leftNanos: NanosRange | null;
 }
 
 /** One operation in both recordings. */

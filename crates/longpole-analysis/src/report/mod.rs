@@ -9,6 +9,7 @@ mod code_poles;
 mod concurrency;
 pub mod diff;
 mod excerpt;
+pub mod fixed_pole;
 pub mod flame;
 mod forest;
 pub mod function_nodes;

@@ -1,6 +1,6 @@
 //! What differs between two runs beside their times, in words.
 
-use longpole_model::units::duration;
+use longpole_model::units::{TimeUnit, duration, range};
 
 /// Characters of a command or a name in a sentence.
 const NOTED_CHARS_MAX: usize = 36;
@@ -58,6 +58,32 @@ pub fn took_no_time(recording: &str) -> String {
     format!("{} took no time: {}", noted(recording), duration(0))
 }
 
+/// A pole that was fixed between two runs: `p1 of r1, create web-bundle › compress_bundle, promised 0.95s: r2 has it no more, and ends 0.93s
+/// earlier`. `left` is what the second run would still save without it.
+pub fn fixed_pole(
+    (handle, name): (&str, &str),
+    (before, promised): (&str, [i64; 2]),
+    (after, left): (&str, Option<[i64; 2]>),
+    gained: i64,
+) -> String {
+    let unit = TimeUnit::of(promised[1]);
+    let left = match left {
+        None => format!("{} no longer has this pole", noted(after)),
+        Some(left) => format!("in {} it would save {} more", noted(after), range(unit, left)),
+    };
+    format!(
+        "{handle} of {}, {name}, promised {}: {left}, and the run ended {} earlier",
+        noted(before),
+        range(unit, promised),
+        unit.show(gained)
+    )
+}
+
+/// Two runs that took the same time: `r1 and r2 took the same time, within 1%: nothing to explain`.
+pub fn no_difference(a: &str, b: &str, within_percent: u32) -> String {
+    format!("{} and {} took the same time, within {within_percent}%", noted(a), noted(b))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,6 +116,20 @@ mod tests {
         assert_eq!(
             commands_differ(&format!("{}1", "é".repeat(40)), &format!("{}2", "é".repeat(40))),
             format!("the commands differ: …{0}1 and …{0}2", "é".repeat(16))
+        );
+    }
+
+    #[test]
+    fn a_promise_stands_beside_what_was_gained() {
+        let p1 = ("p1", "web-bundle › compress_bundle");
+        let promised = ("r1", [950_000_000; 2]);
+        assert_eq!(
+            fixed_pole(p1, promised, ("r2", None), 930_000_000),
+            "p1 of r1, web-bundle › compress_bundle, promised 950.0ms: r2 no longer has this pole, and the run ended 930.0ms earlier"
+        );
+        assert_eq!(
+            fixed_pole(p1, ("r1", [950_000_000, 1_050_000_000]), ("r2", Some([20_000_000; 2])), 930_000_000),
+            "p1 of r1, web-bundle › compress_bundle, promised 0.95s–1.05s: in r2 it would save 20.0ms more, and the run ended 0.93s earlier"
         );
     }
 

@@ -1,5 +1,7 @@
 //! What stands below a pole, in words.
 
+use std::fmt::Write;
+
 use longpole_model::units::{TimeUnit, duration, range};
 
 use crate::code::functions::Function;
@@ -19,6 +21,21 @@ pub fn pole(contains: Option<(&str, bool)>, place: Option<(&str, u32)>, reason: 
         None => words,
     };
     words.words(reason)
+}
+
+/// A pole in one line: `context › name ×count › part`.
+pub fn name_of_pole(context: Option<&str>, name: &str, count: u64, part: Option<&str>) -> String {
+    let mut text = match context {
+        Some(context) if !name.contains(context) => format!("{context} › {name}"),
+        _ => name.to_owned(),
+    };
+    if count > 1 {
+        let _ = write!(text, " ×{count}");
+    }
+    if let Some(part) = part.filter(|part| !part.is_empty()) {
+        let _ = write!(text, " › {part}");
+    }
+    text
 }
 
 /// The part of own time that a pole is: `parse_rules`, `insert_one (disk)`, `asleep`, `main in prog.py`, `the rest`; empty for all but idle time.
@@ -52,6 +69,14 @@ pub fn limit((name, handle): (&str, &str), within: Option<(&str, &str)>, is_cert
 pub fn saves_after(unit: TimeUnit, nanos: i64, on_path: i64) -> String {
     let beside = if nanos / 2 > on_path { "; until then, most of its work runs beside the critical path" } else { "" };
     format!("once those above are fixed, it saves {}{beside}", unit.show(nanos))
+}
+
+/// What a pole still saves after those above it, if that is much less than it saves alone: `once those above are fixed, it saves only 30.0ms more`.
+pub fn saves_less_after(unit: TimeUnit, nanos: i64) -> String {
+    if unit.show(nanos) == unit.show(0) {
+        return "once those above are fixed, it saves nothing more".to_owned();
+    }
+    format!("once those above are fixed, it saves only {} more", unit.show(nanos))
 }
 
 /// The process that a pole without a child waits for: `the other side is in process bank (pid 12): asleep, in look_up`. `callee` is what
@@ -122,6 +147,12 @@ mod tests {
             after(71_000_000),
             "once those above are fixed, it saves 0.87s; until then, most of its work runs beside the critical path"
         );
+    }
+
+    #[test]
+    fn a_saving_that_others_save_too_has_a_sentence() {
+        assert_eq!(saves_less_after(TimeUnit::Seconds, 30_000_000), "once those above are fixed, it saves only 30.0ms more");
+        assert_eq!(saves_less_after(TimeUnit::Seconds, 0), "once those above are fixed, it saves nothing more");
     }
 
     #[test]

@@ -3,17 +3,21 @@
 use longpole_analysis::Report;
 use longpole_analysis::profile::ProfileDiff;
 use longpole_analysis::report::diff::{Diff, Fate, OperationDiff, Side, StateDiff};
-use longpole_analysis::words;
+use longpole_analysis::report::fixed_pole::FixedPole;
+use longpole_analysis::{Handle, words};
 use longpole_model::{StateKind, SumNanos};
 use serde::Serialize;
 
 use super::profiles::FunctionChangeView;
-use super::shared::{nanos, node_handle, unix_nano};
+use super::shared::{RangeNanos, nanos, node_handle, range, unix_nano};
 use super::summarised::SummarisedView;
 use super::waits::WaitKindView;
 
 /// Share of the longer run. `diff` omits smaller changes, as it does those beyond the limit.
 const SHOWN_PER_MILLE_MIN: u64 = 1;
+
+/// Two runs took the same time if they differ by no more than this share of the longer one, and no operation by more.
+const SAME_PERCENT_MAX: u32 = 1;
 
 /// Why one recording took longer than another.
 #[derive(Debug, Clone, Serialize)]
@@ -26,6 +30,10 @@ pub struct DiffView {
     pub b: DiffedView,
     /// For people: what differs beside the time, such as the command.
     pub notes: Vec<String>,
+    /// For people: what became of the promise of the first, or that nothing differs; null where neither is so.
+    pub verdict: Option<String>,
+    /// The pole that was fixed in between; null if none was.
+    pub fixed: Option<FixedPoleView>,
     /// How much longer the second took; the operations sum to it.
     pub delta_nanos: i64,
     /// Operations, the largest difference first.
@@ -34,6 +42,19 @@ pub struct DiffView {
     pub truncated: OperationsTruncated,
     /// Their code, if one of them is a profile, whose samples have no times: it has no critical path. Otherwise null.
     pub code: Option<CodeDiffView>,
+}
+
+/// A pole of the first recording that the second one has no more, or less of.
+#[derive(Debug, Clone, Serialize)]
+pub struct FixedPoleView {
+    /// Its handle in the first recording, such as `p1`.
+    pub handle: String,
+    /// Its name: `web-bundle › compress_bundle`.
+    pub name: String,
+    /// What the first recording promised: how much earlier it would have ended without this pole.
+    pub promised_nanos: RangeNanos,
+    /// What the second recording would still save without it; null if it has no such pole.
+    pub left_nanos: Option<RangeNanos>,
 }
 
 /// The samples of two recordings, function by function.
@@ -167,19 +188,50 @@ impl DiffView {
             .partition_point(|o| u128::from(o.delta_nanos.unsigned_abs()) * 1000 >= u128::from(longer) * u128::from(SHOWN_PER_MILLE_MIN));
         let left_out = if limit == 0 { Vec::new() } else { operations.split_off(limit.min(matter)) };
         let (of_a, of_b) = (DiffedView::new(a_name, a), DiffedView::new(b_name, b));
+        let code = (a.is_profile() || b.is_profile()).then(|| CodeDiffView::new(a, b, limit));
+        let fixed = if code.is_none() { FixedPoleView::between(a, b) } else { None };
+        let is_within = |nanos: u64| u128::from(nanos) * 100 <= u128::from(longer) * u128::from(SAME_PERCENT_MAX);
+        let is_same = code.is_none()
+            && a_name != b_name
+            && is_within(diff.delta().0.unsigned_abs())
+            && operations.first().is_none_or(|largest| is_within(largest.delta_nanos.unsigned_abs()));
+        let verdict = match &fixed {
+            Some(fixed) => Some(fixed.verdict(a_name, b_name, -diff.delta().0)),
+            None => is_same.then(|| words::no_difference(a_name, b_name, SAME_PERCENT_MAX)),
+        };
         DiffView {
             schema: "longpole.diff/1",
+            verdict,
+            fixed,
             notes: notes((&of_a, SummarisedView::new(a)), (&of_b, SummarisedView::new(b))),
             a: of_a,
             b: of_b,
             delta_nanos: diff.delta().0,
             operations,
-            code: (a.is_profile() || b.is_profile()).then(|| CodeDiffView::new(a, b, limit)),
+            code,
             truncated: OperationsTruncated {
                 operations: left_out.len(),
                 delta_nanos: left_out.iter().map(|operation| operation.delta_nanos).sum_nanos(),
             },
         }
+    }
+}
+
+impl FixedPoleView {
+    fn between(a: &Report, b: &Report) -> Option<FixedPoleView> {
+        let FixedPole { pole: id, promised, left } = FixedPole::between(a, b)?;
+        let pole = &a.poles()[id];
+        let part = a.part_of(pole).map(words::part);
+        Some(FixedPoleView {
+            handle: Handle::Pole(id).to_string(),
+            name: words::name_of_pole(pole.context.as_deref(), &pole.name, pole.nodes.len() as u64, part.as_deref()),
+            promised_nanos: range(promised),
+            left_nanos: left.map(range),
+        })
+    }
+
+    fn verdict(&self, a_name: &str, b_name: &str, gained: i64) -> String {
+        words::fixed_pole((&self.handle, &self.name), (a_name, self.promised_nanos), (b_name, self.left_nanos), gained)
     }
 }
 

@@ -5,7 +5,7 @@ use longpole_recording::view::diff::{CodeDiffView, DiffView, FateView, Operation
 
 use super::profile;
 use crate::terminal::screen::Screen;
-use crate::terminal::{Style, column_widths, fit, pad, right};
+use crate::terminal::{Style, column_widths, fit, fold, pad, right};
 
 /// States of an operation that stand in one line.
 const STATES_IN_A_LINE: usize = 2;
@@ -63,6 +63,7 @@ fn head(view: &DiffView, [before, after]: [i64; 2], of: &str, style: Style) -> V
         unit.show(after),
         style.strong(&format!("{}{}", signed(unit, delta), share(delta, before))),
     )];
+    out.extend(view.verdict.iter().flat_map(|verdict| fold(verdict, style.width())));
     out.extend(view.notes.iter().map(|note| style.warning(&format!("note: {note}"))));
     out
 }

@@ -13,6 +13,7 @@ use crate::terminal::{Style, fit, width};
 fn grows(sample_type: &str) -> &'static str {
     match sample_type {
         "inuse_space" | "space" => "memory in use grows",
+        "resident" => "resident memory grows",
         "goroutine" | "goroutines" => "goroutines grow",
         "threads" => "threads grow",
         _ => "objects in use grow",

@@ -1,7 +1,5 @@
 //! The table of the long poles.
 
-use std::fmt::Write as _;
-
 use longpole_analysis::pulumi::urn::name_of_title;
 use longpole_analysis::tree::labels::method_of_call;
 use longpole_analysis::words::{self, Words};
@@ -199,16 +197,22 @@ fn is_certain(pole: &view::PoleView) -> bool {
     pole.evidence == view::EvidenceView::Declared
 }
 
-/// What a pole adds to the saving of those above it, if that is a multiple of its own: until these are fixed, it is on the path beside others.
+/// What a pole adds to the saving of those above it, if that is a multiple of its own saving, or a small part of it: until these are fixed, it is on
+/// the path beside others, or saves what they save too.
 fn saves_after(poles: &[view::PoleView], index: usize, unit: TimeUnit) -> Option<String> {
     let pole = &poles[index];
     let above = poles[index.checked_sub(1)?].saves_with_those_before_nanos?[1];
     let more = pole.saves_with_those_before_nanos?[1].saturating_sub(above);
-    // What it contains, or what contains it, explains the rest.
-    (more > pole.saves_if_zero_nanos[1].saturating_mul(MORE_FACTOR)).then(|| words::saves_after(unit, more, pole.on_path_nanos))
+    let alone = pole.saves_if_zero_nanos[1];
+    if more > alone.saturating_mul(MORE_FACTOR) {
+        return Some(words::saves_after(unit, more, pole.on_path_nanos));
+    }
+    // A pole that contains others saves what they save, which is nothing to say.
+    let contains_none = poles[..=index].iter().all(|pole| pole.contains.is_none());
+    (contains_none && more.saturating_mul(MORE_FACTOR) < alone).then(|| words::saves_less_after(unit, more.max(0)))
 }
 
-/// A pole that adds this many times its own saving to that of those above it is worth a word.
+/// A pole that adds this many times its own saving to that of those above it, or less than this part of it, is worth a word.
 const MORE_FACTOR: i64 = 4;
 
 /// [`pole_name`] in fewer columns: the method of a gRPC call without its service, the name of a resource without its type, and a function without
@@ -218,7 +222,7 @@ fn short_pole_name(pole: &view::PoleView) -> String {
     let resource = context.filter(|_| pole.resource.is_some()).map(name_of_title);
     let part =
         pole.part.as_ref().map(|part| part.function.as_deref().map_or(part.text.as_str(), |function| short_part(&part.text, function)));
-    named(resource.or(context), method_of_call(&pole.name).unwrap_or(&pole.name), pole.count, part)
+    words::name_of_pole(resource.or(context), method_of_call(&pole.name).unwrap_or(&pole.name), pole.count, part)
 }
 
 /// The text of a part without the modules of its function: `crunch (sleep)` of `shop::work::crunch (sleep)`.
@@ -230,22 +234,7 @@ fn short_part<'a>(text: &'a str, function: &str) -> &'a str {
 /// `create web-bundle › bundle ×3 › hash`: the piece of work, the operation, how often, the function. Omits the piece of work if the name contains
 /// it.
 fn pole_name(pole: &view::PoleView) -> String {
-    named(pole.context.as_deref(), &pole.name, pole.count, pole.part.as_ref().map(|part| part.text.as_str()))
-}
-
-/// `context › name ×count › part`.
-pub(super) fn named(context: Option<&str>, name: &str, count: u64, part: Option<&str>) -> String {
-    let mut text = match context {
-        Some(context) if !name.contains(context) => format!("{context} › {name}"),
-        _ => name.to_owned(),
-    };
-    if count > 1 {
-        let _ = write!(text, " ×{count}");
-    }
-    if let Some(part) = part.filter(|part| !part.is_empty()) {
-        let _ = write!(text, " › {part}");
-    }
-    text
+    words::name_of_pole(pole.context.as_deref(), &pole.name, pole.count, pole.part.as_ref().map(|part| part.text.as_str()))
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ use longpole_model::units::{TimeUnit, range};
 use longpole_recording::view::WhatIfView;
 
 use super::line;
-use super::poles::named;
 use crate::terminal::screen::Screen;
 use crate::terminal::{Style, fold};
 
@@ -21,7 +20,7 @@ pub(crate) fn what_if(view: &WhatIfView, style: Style) -> Screen {
         Some(next) => format!(
             "next {}  {}: saves {} more",
             next.handle,
-            named(next.context.as_deref(), &next.name, next.count, next.part.as_deref()),
+            words::name_of_pole(next.context.as_deref(), &next.name, next.count, next.part.as_deref()),
             range(unit, next.saves_more_nanos)
         ),
         None => words::NOTHING_MORE.to_owned(),

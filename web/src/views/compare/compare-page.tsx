@@ -236,6 +236,7 @@ function Comparison({ diff, recordings }: { readonly diff: Diff; readonly record
         <p className={parts.muted}>
           <code>{shortCommand(b.command)}</code>
         </p>
+        {diff.verdict !== null && <p>{diff.verdict}</p>}
         <Choice recordings={recordings} a={a.recording} b={b.recording} />
         {diff.notes.map((note) => (
           <Notice key={note} title={note} />
