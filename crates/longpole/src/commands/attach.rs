@@ -14,6 +14,7 @@ use longpole_recording::view;
 use longpole_wire::redact::Redactor;
 
 use crate::args::{AttachArguments, Format};
+use crate::commands::push;
 use crate::failure::{self, Failure, Kind};
 use crate::invocation::Invocation;
 use crate::render::answer;
@@ -88,10 +89,10 @@ fn record(invocation: &Invocation, arguments: &AttachArguments) -> Result<()> {
         Format::Json => print_json(&view)?,
         Format::Text => print(&answer::answer(&view, invocation.style()))?,
     }
-    match trouble.or_else(|| not_whole(&writer, sealed)) {
-        Some(error) => Err(error),
-        None => Ok(()),
+    if let Some(error) = trouble.or_else(|| not_whole(&writer, sealed)) {
+        return Err(error);
     }
+    arguments.to.as_ref().map_or(Ok(()), |server| push::send_after(writer.store(), name, server))
 }
 
 /// Samples the process, or reads `/proc` and returns why it cannot be sampled.

@@ -1,5 +1,7 @@
 //! `push`: sends a recording to a server.
 
+use std::fmt;
+
 use anyhow::{Context, Result};
 use longpole_store::{RecordingName, Store};
 
@@ -7,7 +9,7 @@ use crate::args::PushArguments;
 use crate::input::load::{load_stored, resolve};
 use crate::input::server::Server;
 use crate::invocation::Invocation;
-use crate::terminal::screen::print_line;
+use crate::terminal::screen::{self, print_line};
 
 /// Sends a recording and prints the address of its page.
 pub(crate) fn push(invocation: &Invocation, arguments: &PushArguments) -> Result<()> {
@@ -23,4 +25,29 @@ pub(crate) fn to_server(store: &Store, name: RecordingName, server: &str) -> Res
     let mut archive = Vec::new();
     store.recording(name)?.write_archive(&mut archive).with_context(|| format!("failed to pack {name}"))?;
     Server::new(server).push(archive)
+}
+
+/// Sends a recording that has just ended, and says where its page is.
+///
+/// # Errors
+///
+/// [`NotSent`], and why.
+pub(crate) fn send_after(store: &Store, name: RecordingName, server: &str) -> Result<()> {
+    let page = to_server(store, name, server).with_context(|| NotSent { name: name.to_string(), server: server.to_owned() })?;
+    screen::say(format!("sent to {page}"));
+    Ok(())
+}
+
+/// The recording is whole, and the server does not have it.
+#[derive(Debug)]
+pub(crate) struct NotSent {
+    name: String,
+    server: String,
+}
+
+impl fmt::Display for NotSent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let NotSent { name, server } = self;
+        write!(f, "the server does not have {name} (longpole push {name} --to {server} sends it again)")
+    }
 }

@@ -11,7 +11,6 @@
 //! a port or samples, and says so at the end.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -106,7 +105,7 @@ pub(crate) fn run(invocation: &Invocation, arguments: &RunArguments) -> ExitCode
     };
     if let Some(error) = &trouble {
         if is_recorded {
-            let but = if error.is::<NotSent>() { "" } else { "its recording is incomplete: " };
+            let but = if error.is::<push::NotSent>() { "" } else { "its recording is incomplete: " };
             note(format!("the command ran, but {but}{error:#}"));
         }
         if arguments.strict && exit == Exit::Code(0) {
@@ -116,20 +115,6 @@ pub(crate) fn run(invocation: &Invocation, arguments: &RunArguments) -> ExitCode
     drop(whole);
     own_traces::end();
     child::exit_like(exit)
-}
-
-/// The recording is whole, and the server does not have it.
-#[derive(Debug)]
-struct NotSent {
-    name: String,
-    server: String,
-}
-
-impl fmt::Display for NotSent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let NotSent { name, server } = self;
-        write!(f, "the server does not have {name} (longpole push {name} --to {server} sends it again)")
-    }
 }
 
 /// Turns a panic, which the panic hook has reported, into an error, so that it does not affect the command.
@@ -160,9 +145,7 @@ fn answer(invocation: &Invocation, arguments: &RunArguments, ended: Ended) -> Re
         return Err(error);
     }
     if let Some(server) = &arguments.to {
-        let page = push::to_server(writer.store(), name, server);
-        let page = page.with_context(|| NotSent { name: name.to_string(), server: server.clone() })?;
-        screen::say(format!("sent to {page}"));
+        push::send_after(writer.store(), name, server)?;
     }
     if arguments.open {
         // The page opens the store itself.

@@ -174,12 +174,14 @@ fn a_recording_goes_to_a_server_with_its_code() {
     assert!(refused.status == 400 && !refused.body.contains("incoming"), "{}", refused.body);
     let left: Vec<_> = std::fs::read_dir(sandbox.path("served/tenants/default/pushed")).unwrap().flatten().collect();
     assert!(left.iter().all(|entry| !entry.file_name().to_string_lossy().starts_with("incoming")), "{left:?}");
+    let attached = longpole(&store).args(["attach", "--to", &at, "-d", "0.1", &std::process::id().to_string()]).output().unwrap();
+    assert!(attached.status.success() && text(&attached).contains(&format!("sent to {at}/r/r3")), "{}", text(&attached));
     let gone = longpole(&store).args(["push", "--to", "http://127.0.0.1:1"]).output().unwrap();
     assert!(!gone.status.success() && text(&gone).contains("Connection refused"), "{}", text(&gone));
     // The server has them after a restart, beside those that its user makes in the same store.
     served.stop();
     let served = Served::start(&sandbox.path("served"));
-    assert_eq!(served.jaeger("/api/recordings")["recordings"].as_array().unwrap().len(), 2);
+    assert_eq!(served.jaeger("/api/recordings")["recordings"].as_array().unwrap().len(), 3);
     served.stop();
 }
 
