@@ -90,6 +90,11 @@ impl<T: Send + 'static> Worker<T> {
         &self.liveness
     }
 
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.thread.is_finished()
+    }
+
     /// Waits for its end as long as it makes progress, but not longer than [`END_MAX`].
     pub(crate) fn wait(self) -> Waited<T> {
         let liveness = Arc::clone(&self.liveness);

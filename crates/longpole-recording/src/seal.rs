@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use longpole_store::live::QueryLimits;
 use longpole_store::{
     Assembler, Frame, RecordingName, RecordingState, RecordingWriter, Replay, Store, StoreError, StoredRecording, SummaryRow,
 };
-use longpole_symbols::{Files, HostFiles, ReadSeek, hang_timeout};
+use longpole_symbols::{Files, HostFiles, OwnOffset, ReadSeek, hang_timeout};
 use longpole_wire::{DecodeError, Limits, otlp};
 use tracing::info_span;
 
@@ -357,44 +357,9 @@ impl Files for OpenFirst {
 
     fn open_mapped(&self, mapping: &Mapping) -> io::Result<Box<dyn ReadSeek>> {
         match self.open.get(&mapping.id) {
-            Some(file) => Ok(Box::new(OwnOffset { file: file.try_clone()?, at: 0 })),
+            Some(file) => Ok(Box::new(OwnOffset::new(file.try_clone()?))),
             None => HostFiles.open_mapped(mapping),
         }
-    }
-}
-
-/// A file that is read at an offset of its own: clones of one [`File`] share theirs.
-struct OwnOffset {
-    file: File,
-    at: u64,
-}
-
-impl ReadSeek for OwnOffset {
-    fn allocated_bytes(&self) -> Option<u64> {
-        self.file.allocated_bytes()
-    }
-}
-
-impl Read for OwnOffset {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        #[cfg(unix)]
-        let read = std::os::unix::fs::FileExt::read_at(&self.file, into, self.at)?;
-        #[cfg(windows)]
-        let read = std::os::windows::fs::FileExt::seek_read(&self.file, into, self.at)?;
-        self.at += read as u64;
-        Ok(read)
-    }
-}
-
-impl Seek for OwnOffset {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let at = match to {
-            SeekFrom::Start(at) => Some(at),
-            SeekFrom::Current(by) => self.at.checked_add_signed(by),
-            SeekFrom::End(by) => self.file.metadata()?.len().checked_add_signed(by),
-        };
-        self.at = at.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
-        Ok(self.at)
     }
 }
 

@@ -37,6 +37,49 @@ where
     }
 }
 
+/// A file that is read at an offset of its own: clones of one [`File`] share theirs.
+#[derive(Debug)]
+pub struct OwnOffset {
+    file: File,
+    at: u64,
+}
+
+impl OwnOffset {
+    /// Reads this file from its start.
+    pub fn new(file: File) -> OwnOffset {
+        OwnOffset { file, at: 0 }
+    }
+}
+
+impl ReadSeek for OwnOffset {
+    fn allocated_bytes(&self) -> Option<u64> {
+        self.file.allocated_bytes()
+    }
+}
+
+impl Read for OwnOffset {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        #[cfg(unix)]
+        let read = std::os::unix::fs::FileExt::read_at(&self.file, into, self.at)?;
+        #[cfg(windows)]
+        let read = std::os::windows::fs::FileExt::seek_read(&self.file, into, self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+impl Seek for OwnOffset {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+            SeekFrom::End(by) => self.file.metadata()?.len().checked_add_signed(by),
+        };
+        self.at = at.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+        Ok(self.at)
+    }
+}
+
 /// A file of this machine, whatever paths lead to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileId {

@@ -10,7 +10,7 @@ use std::io::{self, Cursor};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longpole_model::{Loss, LossKind, Mapping, MappingId, Observation};
 use longpole_symbols::unwind::{Binary, Code, UnwindBudget};
@@ -19,9 +19,6 @@ use crate::perf::record::MapRecord;
 use crate::regular_file::{self, Symlinks};
 use crate::sink::ObservationWriter;
 use crate::sys::limits::open_files_limit;
-
-/// Most files kept open for names.
-const OPEN_MAX: usize = 256;
 
 /// One part in this many of the descriptors is left for connections and other files.
 const OPEN_SHARE: usize = 4;
@@ -47,6 +44,33 @@ pub struct OpenBinary {
     pub mapping: MappingId,
     /// The file, open for reading.
     pub file: File,
+}
+
+/// The binaries of a recording that are still open.
+#[derive(Debug, Default)]
+pub struct OpenBinaries(Mutex<Vec<OpenBinary>>);
+
+impl OpenBinaries {
+    fn lock(&self) -> MutexGuard<'_, Vec<OpenBinary>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep(&self, binary: OpenBinary, most: usize) {
+        let mut all = self.lock();
+        if all.len() < most {
+            all.push(binary);
+        }
+    }
+
+    /// Another descriptor of a binary's file, if it is open.
+    pub fn file(&self, mapping: MappingId) -> Option<File> {
+        self.lock().iter().find(|binary| binary.mapping == mapping).and_then(|binary| binary.file.try_clone().ok())
+    }
+
+    /// Takes all of them.
+    pub fn take(&self) -> Vec<OpenBinary> {
+        std::mem::take(&mut *self.lock())
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -115,15 +139,15 @@ pub(crate) struct Binaries {
     unwind: UnwindBudget,
     /// Mappings without a number, beyond the limits.
     unnumbered: u64,
-    open: Vec<OpenBinary>,
+    open: Arc<OpenBinaries>,
     open_max: usize,
     vdso: Option<Code>,
 }
 
 impl Binaries {
     /// None yet.
-    pub(crate) fn new() -> Binaries {
-        let open_max = OPEN_MAX.min(open_files_limit() / OPEN_SHARE);
+    pub(crate) fn new(open_max: usize) -> Binaries {
+        let open_max = open_max.min(open_files_limit() / OPEN_SHARE);
         Binaries {
             known: HashMap::new(),
             numbers: HashMap::new(),
@@ -131,7 +155,7 @@ impl Binaries {
             paths_bytes: 0,
             unwind: UnwindBudget::default(),
             unnumbered: 0,
-            open: Vec::new(),
+            open: Arc::default(),
             open_max,
             vdso: None,
         }
@@ -185,9 +209,8 @@ impl Binaries {
                 let mapping = self.define(String::from_utf8_lossy(path).into_owned() + suffix, build_id, out)?;
                 if let Some(file) = file
                     && binary.is_some()
-                    && self.open.len() < self.open_max
                 {
-                    self.open.push(OpenBinary { mapping, file });
+                    self.open.keep(OpenBinary { mapping, file }, self.open_max);
                 }
                 self.numbers.insert(key, mapping);
                 mapping
@@ -229,8 +252,8 @@ impl Binaries {
     }
 
     /// The open files, for symbolization.
-    pub(crate) fn into_open(self) -> Vec<OpenBinary> {
-        self.open
+    pub(crate) fn open(&self) -> &Arc<OpenBinaries> {
+        &self.open
     }
 }
 
@@ -362,12 +385,12 @@ mod tests {
 
     #[test]
     fn files_beyond_the_limits_are_code_of_no_file() {
-        let mut binaries = Binaries::new();
+        let mut binaries = Binaries::new(256);
         let mut out = out();
         let long = |number: usize| format!("/{number}{}", "a".repeat(4000));
         let defined = (0..100_000).take_while(|number| binaries.define(long(*number), Vec::new(), &mut out).is_some()).count();
         assert!((16_000..17_000).contains(&defined), "{defined}");
-        let mut binaries = Binaries::new();
+        let mut binaries = Binaries::new(256);
         let defined = (0..100_000).take_while(|number| binaries.define(number.to_string(), Vec::new(), &mut out).is_some()).count();
         assert_eq!(defined, NUMBERS_MAX as usize);
     }
@@ -376,7 +399,7 @@ mod tests {
     fn a_binary_without_room_has_an_id_and_no_unwind_information() {
         let path = std::env::current_exe().unwrap();
         let map = map_of(path.as_os_str().as_bytes(), &path.metadata().unwrap());
-        let mut binaries = Binaries { unwind: UnwindBudget::of(0), ..Binaries::new() };
+        let mut binaries = Binaries { unwind: UnwindBudget::of(0), ..Binaries::new(256) };
         let code = binaries.load(std::process::id(), &map, &mut out());
         assert!(matches!(code, Code::Mapped { mapping: MappingId(0), binary: None }), "{code:?}");
         assert_eq!(binaries.losses().map(|loss| loss.count).collect::<Vec<_>>(), [1]);
@@ -387,19 +410,19 @@ mod tests {
         let path = std::env::current_exe().unwrap();
         let bytes = path.as_os_str().as_bytes();
         let map = map_of(bytes, &path.metadata().unwrap());
-        let mut binaries = Binaries::new();
+        let mut binaries = Binaries::new(256);
         let mut out = out();
         let first = binaries.load(std::process::id(), &map, &mut out);
         let Code::Mapped { mapping, binary: Some(first) } = first else { panic!("{first:?}") };
         let Code::Mapped { binary: Some(second), .. } = binaries.load(std::process::id(), &map, &mut out) else { panic!() };
         assert!(Arc::ptr_eq(&first, &second));
         assert_eq!(mapping, MappingId(0));
-        assert_eq!(binaries.into_open().len(), 1);
+        assert_eq!(binaries.open().take().len(), 1);
     }
 
     #[test]
     fn the_vdso_is_read_from_our_own_memory() {
-        let mut binaries = Binaries::new();
+        let mut binaries = Binaries::new(256);
         let map = MapRecord { path: b"[vdso]", ..map_of(b"", &Path::new("/").metadata().unwrap()) };
         let code = binaries.load(1, &map, &mut out());
         assert!(matches!(code, Code::Mapped { binary: Some(_), .. }), "{code:?}");
@@ -448,7 +471,7 @@ mod tests {
 
     #[test]
     fn an_unreadable_binary_still_has_an_id() {
-        let mut binaries = Binaries::new();
+        let mut binaries = Binaries::new(256);
         let map = MapRecord { inode: 1, device: (0, 1), path: b"/no/such/library.so", ..map_of(b"", &Path::new("/").metadata().unwrap()) };
         let code = binaries.load(u32::MAX, &map, &mut out());
         assert!(matches!(code, Code::Mapped { mapping: MappingId(0), binary: None }), "{code:?}");

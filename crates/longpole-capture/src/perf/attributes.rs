@@ -39,6 +39,10 @@ pub(crate) struct Wanted {
     pub(crate) on_exec: bool,
     /// Whether to sample the kernel; if not, why.
     pub(crate) kernel: Result<(), Refused>,
+    /// Whether events are on CPUs, whatever runs there.
+    pub(crate) whole_cpus: bool,
+    /// Whether to record the switches of threads.
+    pub(crate) switches: bool,
     /// Threads that run already and may not be sampled.
     pub(crate) closed: BTreeSet<u32>,
 }
@@ -65,6 +69,8 @@ fn attribute(wanted: &Wanted) -> perf_event_attr {
     attr.set_inherit(1);
     attr.set_exclude_kernel(1);
     attr.set_exclude_hv(1);
+    // Events of whole CPUs meet the idle task, which is no work.
+    attr.set_exclude_idle(u64::from(wanted.whole_cpus));
     attr.set_sample_id_all(1);
     attr.set_watermark(1);
     attr.set_use_clockid(1);
@@ -101,7 +107,7 @@ pub(crate) fn sampler_attribute(wanted: &Wanted, wakeup_bytes: usize) -> perf_ev
     attr.set_exclude_callchain_user(1);
     attr.sample_regs_user = REGISTER_MASK;
     attr.sample_stack_user = wanted.stack_bytes;
-    attr.set_context_switch(1);
+    attr.set_context_switch(u64::from(wanted.switches));
     attr.__bindgen_anon_2.wakeup_watermark = u32::try_from(wakeup_bytes).unwrap_or(u32::MAX);
     attr
 }

@@ -33,19 +33,23 @@ pub(crate) enum Target<'a> {
     Waiting(u32),
     /// Threads that run already, from now on. One at least.
     Running(&'a [u32]),
+    /// Whatever runs on the CPUs of this machine.
+    Host,
 }
 
 impl Target<'_> {
-    fn first(self) -> u32 {
+    /// The thread that the first events are on; `None` for all.
+    fn first(self) -> Option<u32> {
         match self {
-            Target::Waiting(pid) => pid,
-            Target::Running(threads) => threads.first().copied().unwrap_or_default(),
+            Target::Waiting(pid) => Some(pid),
+            Target::Running(threads) => Some(threads.first().copied().unwrap_or_default()),
+            Target::Host => None,
         }
     }
 
     fn others(self) -> Vec<u32> {
         match self {
-            Target::Waiting(_) => Vec::new(),
+            Target::Waiting(_) | Target::Host => Vec::new(),
             Target::Running(threads) => threads.iter().skip(1).copied().collect(),
         }
     }
@@ -98,6 +102,8 @@ pub(crate) fn open(target: Target<'_>, options: &Options) -> Result<Opened, Refu
         generation: 0,
         count_lost: true,
         on_exec: matches!(target, Target::Waiting(_)),
+        whole_cpus: matches!(target, Target::Host),
+        switches: options.switches,
         kernel: if options.kernel { Ok(()) } else { Err(Refused::NotRequested) },
         closed: BTreeSet::new(),
     };
@@ -184,7 +190,7 @@ fn open_with(
                     Source::Tracker => tracker_attribute(wanted),
                     Source::Sampler | Source::Switcher => sampler_attribute(wanted, wakeup_bytes),
                 };
-                match open_event(&attribute, tid, cpu).and_then(|other| set_output(&other, &event).map(|()| other)) {
+                match open_event(&attribute, Some(tid), cpu).and_then(|other| set_output(&other, &event).map(|()| other)) {
                     Ok(other) => others.push(other),
                     // The thread has ended since it was listed.
                     Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
@@ -201,7 +207,7 @@ fn open_with(
     if streams.is_empty() {
         return Err(Failure::Event(io::Error::from_raw_os_error(libc::ENODEV)));
     }
-    if wanted.kernel.is_ok() {
+    if wanted.kernel.is_ok() && wanted.switches {
         // Without memory for it short waits have no stacks, and nothing else is missing.
         streams.extend(cpus.iter().map_while(|cpu| open_switcher(target, *cpu, wanted).ok()));
     }
@@ -212,7 +218,7 @@ fn open_switcher(target: Target<'_>, cpu: u32, wanted: &Wanted) -> io::Result<St
     let attribute = switcher_attribute(wanted);
     let event = open_event(&attribute, target.first(), cpu)?;
     let ring = Ring::map(&event, SWITCH_RING_PAGES)?;
-    let other = |tid| open_event(&attribute, tid, cpu).and_then(|other| set_output(&other, &event).map(|()| other)).ok();
+    let other = |tid| open_event(&attribute, Some(tid), cpu).and_then(|other| set_output(&other, &event).map(|()| other)).ok();
     let others = target.others().into_iter().filter_map(other).collect();
     Ok(Stream { event, others, ring, source: Source::Switcher, cpu })
 }

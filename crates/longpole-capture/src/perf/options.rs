@@ -41,6 +41,10 @@ pub struct Options {
     pub remove_perf_maps: bool,
     /// Whether to sample the kernel, if allowed.
     pub kernel: bool,
+    /// Whether to record when each thread is on a CPU, and what it waits for.
+    pub switches: bool,
+    /// Most binaries that stay open, for symbolization.
+    pub open_binaries_max: usize,
     /// Where programs put the journals of their spans, see [`journal_dir`](crate::span_context::journal_dir).
     pub journals: Option<PathBuf>,
     /// A folder for what is slow to read and valid until the next boot: the kernel's list of its functions.
@@ -57,6 +61,8 @@ impl Default for Options {
             stack_bytes: 16 << 10,
             remove_perf_maps: false,
             kernel: true,
+            switches: true,
+            open_binaries_max: 256,
             journals: None,
             cache: None,
             memory_bytes_max: None,

@@ -107,7 +107,7 @@ impl StackDumpSize {
         let mut opened = Vec::with_capacity(threads.len() * self.rings.len());
         for tid in threads {
             for (cpu, ring) in &self.rings {
-                match open_event(&attribute, *tid, *cpu).and_then(|event| set_output(&event, ring).map(|()| event)) {
+                match open_event(&attribute, Some(*tid), *cpu).and_then(|event| set_output(&event, ring).map(|()| event)) {
                     Ok(event) => opened.push(event),
                     // The thread has ended since it was listed.
                     Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}

@@ -1,6 +1,7 @@
 //! Processes as `/proc` shows them (proc(5)): snapshots, polling, memory and I/O, how they ended.
 
 pub(crate) mod command_line;
+pub mod identity;
 pub(crate) mod namespace;
 pub(crate) mod poller;
 pub(crate) mod process_snapshot;

@@ -76,6 +76,21 @@ pub(crate) fn tree_of(root: u32) -> Vec<ProcessSnapshot> {
     out
 }
 
+/// All processes of the machine, without what they map.
+pub(crate) fn all_processes() -> Vec<ProcessSnapshot> {
+    let mut out = Vec::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let Some(stat) = Stat::of_process(pid) else { continue };
+        let threads = threads_of(pid);
+        let parent = (stat.parent != 0).then_some(stat.parent);
+        if !threads.is_empty() {
+            out.push(ProcessSnapshot { pid, parent, name: stat.name, threads, maps: Vec::new() });
+        }
+    }
+    out
+}
+
 impl ProcessSnapshot {
     fn read(pid: u32, parent: Option<u32>) -> Option<ProcessSnapshot> {
         let stat = Stat::of_process(pid)?;

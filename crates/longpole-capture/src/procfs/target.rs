@@ -95,6 +95,19 @@ pub fn wait_for_end(pid: u32, patience: Option<Duration>) {
     }
 }
 
+/// Waits until the time is over, or an interrupt came.
+pub fn wait_for_interrupt(patience: Duration) {
+    let begun = Instant::now();
+    let mut set = WaitSet::new(std::iter::empty());
+    loop {
+        let left = patience.saturating_sub(begun.elapsed());
+        if left.is_zero() || interrupted() {
+            return;
+        }
+        set.wait(left.min(LOOK_EVERY).as_millis() as i32 + 1);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

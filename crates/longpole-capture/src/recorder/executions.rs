@@ -48,6 +48,11 @@ impl Executions {
         Executions { pending: Vec::new(), arguments: AllArguments { bytes_left: ALL_ARGUMENTS_BYTES_MAX, left_out: 0 } }
     }
 
+    /// Whoever takes the arguments keeps none of them, so there is room for those of any number of programs.
+    pub(super) fn has_room(&mut self) {
+        self.arguments.bytes_left = u64::MAX;
+    }
+
     /// A record of an exec has arrived, before its turn: the process may be gone when its turn comes.
     pub(super) fn announce(&mut self, pid: u32, time: u64, name: &[u8], is_latest: bool) {
         for earlier in self.pending.iter_mut().filter(|it| it.pid == pid) {

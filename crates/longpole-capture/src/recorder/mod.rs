@@ -31,7 +31,7 @@ use self::drain::{Handover, drain};
 use self::processor::Processor;
 pub use self::stats::Stats;
 pub use crate::frames::kernel::can_name_functions;
-pub use crate::frames::maps::OpenBinary;
+pub use crate::frames::maps::{OpenBinaries, OpenBinary};
 use crate::perf::attributes::Wanted;
 use crate::perf::event::{self, Opened, Target};
 pub use crate::perf::options::{Options, SampleClock};
@@ -63,6 +63,7 @@ pub struct Recorder {
     // Closing it ends polling, which has no drain thread.
     handover: Arc<Handover>,
     processor: Option<Worker<Stats>>,
+    binaries: Arc<OpenBinaries>,
 }
 
 impl Recorder {
@@ -108,6 +109,30 @@ impl Recorder {
         Recorder::begin(pid, opened, options, sink, move |processor| processor.found(&tree))
     }
 
+    /// Samples every process of this machine that it may sample, and what these start. Without permission for whole CPUs these are the processes of
+    /// this user that run now, and what they start.
+    ///
+    /// # Errors
+    ///
+    /// Why the kernel, or this machine, does not let us sample any.
+    pub fn host(options: &Options, sink: Box<dyn ObservationSink>) -> Result<Recorder, Refused> {
+        process_snapshot::check_proc()?;
+        raise_open_files_limit();
+        let root = std::process::id();
+        let (opened, processes) = match event::open(Target::Host, options) {
+            Ok(opened) => (opened, process_snapshot::all_processes()),
+            Err(_) => {
+                let processes = process_snapshot::all_processes();
+                let own = [root];
+                // The first one must be a thread that it may sample.
+                let others = processes.iter().flat_map(|process| &process.threads).map(|thread| thread.tid).filter(|tid| *tid != root);
+                let threads: Vec<u32> = own.into_iter().chain(others).collect();
+                (event::open(Target::Running(&threads), options)?, processes)
+            }
+        };
+        Recorder::begin(root, opened, options, sink, move |processor| processor.found_host(&processes))
+    }
+
     /// Polls `/proc` for process `pid`, a child that waits at its gate, and its descendants: what to do when [`Recorder::start`] was refused.
     ///
     /// # Errors
@@ -146,6 +171,7 @@ impl Recorder {
         processor.out.liveness.has_written();
         processor.anchor();
         before(&mut processor);
+        let binaries = Arc::clone(processor.binaries.open());
         let for_processor = Arc::clone(&handover);
         let journals = options.journals.clone().map(JournalPoller::new);
         let liveness = Arc::clone(&processor.out.liveness);
@@ -161,6 +187,7 @@ impl Recorder {
             drainer: None,
             handover,
             processor: Some(processor),
+            binaries,
         })
     }
 
@@ -173,11 +200,14 @@ impl Recorder {
     ) -> Result<Recorder, Refused> {
         let Opened { streams, wanted, sampler_ring_bytes, losses } = opened;
         let stack_dump_size = StackDumpSize::new(&streams, &wanted, sampler_ring_bytes);
-        let Wanted { clock, rate_hz, kernel, .. } = wanted;
+        let Wanted { clock, rate_hz, kernel, switches, .. } = wanted;
         let (stopped, stop) = std::io::pipe().map_err(|_| Refused::NoDescriptor)?;
         let handover = Arc::new(Handover::default());
         let mut processor = Processor::new(pid, clock, rate_hz, options, ObservationWriter::new(sink));
         processor.out.liveness.has_written();
+        processor.tree.sees_switches = switches;
+        // A recorder without switches samples seldom, and begins with deep stacks.
+        processor.depths.enough = !switches;
         processor.stack_dump_size = stack_dump_size;
         let refused = kernel.err();
         let mode = match &refused {
@@ -192,6 +222,7 @@ impl Recorder {
             processor.out.give(Observation::Loss(loss));
         }
         before(&mut processor);
+        let binaries = Arc::clone(processor.binaries.open());
         let for_processor = Arc::clone(&handover);
         let liveness = Arc::clone(&processor.out.liveness);
         let processor = Worker::spawn("longpole-record", liveness, move || processor.run(&for_processor)).map_err(no_thread)?;
@@ -211,6 +242,7 @@ impl Recorder {
                 drainer: Some(drainer),
                 handover,
                 processor: Some(processor),
+                binaries,
             }),
             Err(error) => {
                 handover.close();
@@ -229,6 +261,16 @@ impl Recorder {
     /// Samples a second and running thread: as requested, or as allowed.
     pub fn rate_hz(&self) -> u32 {
         self.rate_hz
+    }
+
+    /// The binaries of the processes that it samples, as far as they are open.
+    pub fn binaries(&self) -> &Arc<OpenBinaries> {
+        &self.binaries
+    }
+
+    /// Whether it has ended by itself, as where memory was short.
+    pub fn has_ended(&self) -> bool {
+        self.processor.as_ref().is_none_or(Worker::has_ended)
     }
 
     /// What it may sample.

@@ -1,5 +1,6 @@
 //! The record thread: puts records in order, keeps the process tree, unwinds, and writes observations.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,6 +86,8 @@ pub(super) struct Processor {
     pub(super) is_memory_short: bool,
     pub(super) next_flush: u64,
     pub(super) kernel_names_due: u64,
+    /// Processes of a host that ran before the recorder and were not sampled yet: their mappings are not read.
+    pub(super) unread: HashSet<u32>,
     /// When the mappings of each polled process were first and last read since its exec.
     pub(super) mapped_at: FastMap<u32, (u64, u64)>,
 }
@@ -94,7 +97,7 @@ impl Processor {
         Processor {
             out,
             tree: ProcessTree::new(root),
-            binaries: Binaries::new(),
+            binaries: Binaries::new(options.open_binaries_max),
             stack_builder: StackBuilder::new(
                 Jit::new(options.remove_perf_maps),
                 Kernel::new(chain_depth_max(), Kallsyms::new(options.cache.clone())),
@@ -121,6 +124,7 @@ impl Processor {
             is_memory_short: false,
             next_flush: 0,
             kernel_names_due: monotonic_nanos() + KERNEL_NAMES_NANOS,
+            unread: HashSet::new(),
             mapped_at: FastMap::default(),
         }
     }
@@ -137,6 +141,26 @@ impl Processor {
             for thread in process.threads.iter().filter(|thread| thread.blocked) {
                 self.waits.switched(process.pid, thread.tid, now, true);
             }
+        }
+    }
+
+    /// Takes over the processes of a host that run already. It reads the code of one when that is first sampled: most of them sleep.
+    pub(super) fn found_host(&mut self, processes: &[ProcessSnapshot]) {
+        let now = monotonic_nanos();
+        self.tree.executions().has_room();
+        // Whoever reads profiles does not wait for the end of the recorder.
+        self.kernel_names_due = now;
+        for process in processes {
+            self.tree.found(now, process, &mut self.out);
+            self.published.found(process.pid, now);
+            self.unread.insert(process.pid);
+        }
+    }
+
+    /// Reads the code of a process of a host that is sampled for the first time.
+    fn read_late(&mut self, pid: u32, now: u64) {
+        if self.unread.remove(&pid) {
+            self.found_code(pid, now, &process_snapshot::maps_of(pid));
         }
     }
 
@@ -301,7 +325,7 @@ impl Processor {
         stats.cpu_slices = self.tree.slices;
         stats.not_kept = self.out.not_kept;
         stats.not_kept_reason = self.out.not_kept_reason;
-        stats.binaries = self.binaries.into_open();
+        stats.binaries = self.binaries.open().take();
         stats.recorder_cpu_nanos = thread_cpu_nanos() + python_cpu_nanos;
         stats
     }
@@ -399,8 +423,11 @@ impl Processor {
                     self.waits.switched(pid, tid, record.time(), blocked);
                 }
                 let code = match (source, record.decode(*source)) {
-                    (Source::Tracker, Ok(Record { pid, time, body: Body::Map(map), .. })) => Some(self.loaded(pid, time, &map)),
+                    (Source::Tracker, Ok(Record { pid, time, body: Body::Map(map), .. })) if !self.unread.contains(&pid) => {
+                        Some(self.loaded(pid, time, &map))
+                    }
                     (Source::Tracker, Ok(record)) => {
+                        self.note_unread(&record);
                         self.announce(&record);
                         if let Body::Exit { pid, tid } = record.body
                             && pid == tid
@@ -416,6 +443,22 @@ impl Processor {
             }
         }
         arrived
+    }
+
+    /// A process whose code was not read yet executes another program, forks, or ends.
+    fn note_unread(&mut self, record: &Record<'_>) {
+        match record.body {
+            Body::Comm { exec: true, .. } => {
+                self.unread.remove(&record.pid);
+            }
+            Body::Fork { pid, parent_pid, .. } if self.unread.contains(&parent_pid) => {
+                self.unread.insert(pid);
+            }
+            Body::Exit { pid, tid } if pid == tid => {
+                self.unread.remove(&pid);
+            }
+            _ => {}
+        }
     }
 
     /// Processes the record at the beginning of `bytes`, whose turn has come.
@@ -478,6 +521,7 @@ impl Processor {
                 self.short_waits.switched_out(tid, time, *preempted);
                 self.tree.switch_out(time, tid, *preempted, &mut self.out);
             }
+            Body::Map(_) if self.unread.contains(&pid) => {}
             Body::Map(map) => self.map(pid, time, map, code),
             Body::Comm { name, exec: true } => {
                 self.stack_builder.javascripts.over(pid, time);
@@ -543,6 +587,7 @@ impl Processor {
         if self.size_change.is_some_and(|change| change.is_duplicate(time, sample.period)) {
             return;
         }
+        self.read_late(pid, time);
         let found = self.context((pid, tid, time), sample);
         if found == ContextInStack::OutOfReach {
             *self.out_of_reach.entry(tid).or_default() += 1;

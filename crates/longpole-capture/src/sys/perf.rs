@@ -8,9 +8,9 @@ use std::ptr::NonNull;
 
 use perf_event_open_sys::bindings::{self, perf_event_attr};
 
-/// Opens an event on one process (and its descendants, if the attribute says so) on one CPU, closed on exec.
-pub(crate) fn open_event(attr: &perf_event_attr, pid: u32, cpu: u32) -> io::Result<File> {
-    let (Ok(pid), Ok(cpu)) = (i32::try_from(pid), i32::try_from(cpu)) else {
+/// Opens an event on one process (and its descendants, if the attribute says so), or on all, on one CPU, closed on exec.
+pub(crate) fn open_event(attr: &perf_event_attr, pid: Option<u32>, cpu: u32) -> io::Result<File> {
+    let (Ok(pid), Ok(cpu)) = (pid.map_or(Ok(-1), i32::try_from), i32::try_from(cpu)) else {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));
     };
     let mut attr = *attr;

@@ -124,6 +124,28 @@ pub(crate) fn read_stack(pid: u32, sp: u64, into: &mut [u8], known: &mut StackPa
     Ok(copied)
 }
 
+/// Copies bytes as [`read_memory`] does, up to the first page that is neither in memory nor in swap space: the program has never written it, or it
+/// lies in a file, of a file system that may not answer. See [`read_stack`].
+///
+/// # Errors
+///
+/// As [`read_memory`].
+pub(crate) fn read_present(pid: u32, address: u64, into: &mut [u8]) -> io::Result<usize> {
+    let page = page_bytes();
+    let (first, inside) = (address / page as u64, (address % page as u64) as usize);
+    let mut entries = vec![0; (inside + into.len()).div_ceil(page) * PAGE_ENTRY_BYTES];
+    let told =
+        File::open(format!("/proc/{pid}/pagemap")).and_then(|map| map.read_at(&mut entries, first.saturating_mul(PAGE_ENTRY_BYTES as u64)));
+    if !told.is_ok_and(|told| told > 0) {
+        // Some kernels have no such file.
+        return read_memory(pid, address, into);
+    }
+    let is_there = |entry: &&[u8; PAGE_ENTRY_BYTES]| u64::from_ne_bytes(**entry) & PAGE_IS_THERE != 0;
+    let pages = entries.as_chunks::<PAGE_ENTRY_BYTES>().0.iter().take_while(is_there).count();
+    let bytes = (pages * page).saturating_sub(inside).min(into.len());
+    read_memory(pid, address, &mut into[..bytes])
+}
+
 /// Copies parts in their order, up to the first that cannot be read as a whole, and returns how many.
 fn read_parts(pid: u32, parts: &[MemoryPart], bytes: &mut [u8]) -> io::Result<usize> {
     let pid = libc::pid_t::try_from(pid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;

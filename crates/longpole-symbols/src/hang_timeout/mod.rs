@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use longpole_model::address::VirtOffset;
 use longpole_model::loss::Loss;
 use longpole_model::recording::Recording;
-use longpole_model::stack::Mapping;
+use longpole_model::stack::{Location, Mapping};
 
 use crate::files::{Files, ReadSeek};
 use crate::symbolizer::{self, Resolved, Symbolizer};
@@ -80,22 +80,34 @@ pub fn wait_unless<T>(
 /// Names what a recording has as addresses, as [`Symbolizer::fill`] does, and is not held by a file system that does not answer: what lies there
 /// has no names, and is among the losses. The same holds for what is left after a minute, or when `is_memory_short` says so.
 pub fn fill(files: Arc<dyn Files + Send + Sync>, recording: &mut Recording, is_memory_short: &dyn Fn() -> bool) -> Vec<Loss> {
+    fill_locations(files, &recording.mappings, &mut recording.locations, NAMING_MAX, is_memory_short)
+}
+
+/// The same for locations of these mappings, by their numbers, and not longer than `patience` in all.
+pub fn fill_locations(
+    files: Arc<dyn Files + Send + Sync>,
+    mappings: &[Mapping],
+    locations: &mut [Location],
+    patience: Duration,
+    is_memory_short: &dyn Fn() -> bool,
+) -> Vec<Loss> {
     let reader = PatientReader::new(files, Symbolizer::new);
-    Patient { reader, until: Instant::now() + NAMING_MAX, is_memory_short, stopped: None }.fill(recording)
+    Patient { reader, until: Instant::now() + patience, patience, is_memory_short, stopped: None }.fill(mappings, locations)
 }
 
 struct Patient<'a> {
     reader: PatientReader<Symbolizer>,
-    /// The end of naming, done or not.
+    /// The end of naming, done or not, and how long that is from its start.
     until: Instant,
+    patience: Duration,
     is_memory_short: &'a dyn Fn() -> bool,
     /// Why no further binary is read.
     stopped: Option<String>,
 }
 
 impl Patient<'_> {
-    fn fill(&mut self, recording: &mut Recording) -> Vec<Loss> {
-        symbolizer::fill_by(recording, |mapping, addresses| self.resolve(mapping, addresses))
+    fn fill(&mut self, mappings: &[Mapping], locations: &mut [Location]) -> Vec<Loss> {
+        symbolizer::fill_by(mappings, locations, |mapping, addresses| self.resolve(mapping, addresses))
     }
 
     fn resolve(&mut self, mapping: &Mapping, addresses: &[VirtOffset]) -> Resolved {
@@ -109,7 +121,7 @@ impl Patient<'_> {
         let waited = self.reader.read(
             move |symbolizer| symbolizer.resolve(&binary, &wanted),
             || {
-                self.stopped = limit(self.until, self.is_memory_short);
+                self.stopped = limit((self.until, self.patience), self.is_memory_short);
                 self.stopped.is_some()
             },
         );
@@ -122,9 +134,9 @@ impl Patient<'_> {
 }
 
 /// Why naming ends here, whatever is left.
-fn limit(until: Instant, is_memory_short: &dyn Fn() -> bool) -> Option<String> {
+fn limit((until, patience): (Instant, Duration), is_memory_short: &dyn Fn() -> bool) -> Option<String> {
     if Instant::now() >= until {
-        Some(format!("skipped, because the names of all binaries would take longer than {} s", NAMING_MAX.as_secs()))
+        Some(format!("skipped, because the names of all binaries would take longer than {} s", patience.as_secs()))
     } else if is_memory_short() {
         Some("skipped, because the names of all binaries would take more than half of the free memory".to_owned())
     } else {
@@ -205,7 +217,7 @@ mod tests {
 
     fn patient(files: Arc<dyn Files + Send + Sync>, until: Instant, is_memory_short: &dyn Fn() -> bool) -> Patient<'_> {
         let reader = PatientReader::new(files, Symbolizer::new).with_silence_max(SHORT);
-        Patient { reader, until, is_memory_short, stopped: None }
+        Patient { reader, until, patience: NAMING_MAX, is_memory_short, stopped: None }
     }
 
     #[test]

@@ -271,14 +271,15 @@ fn a_privileged_program_does_not_write_where_its_caller_says() {
 /// A program with a FUSE file system of its own, as sshfs is one, whose daemon takes each request to read and never answers it. The daemon lives as
 /// long as somebody holds its standard input, a minute at most.
 ///
-/// `stack`: sleeps for a moment with its stack in a file there. `context`: has such a file as its process context (OTEP 4719), and ends when
-/// somebody reads it.
+/// `stack`: sleeps for a moment with its stack in a file there. `context`: has such a file as its process context (OTEP 4719) for 1.5 s. `poll`: calls
+/// `poll` with arguments there, which the recorder reads to learn what the thread waits for.
 const SILENT: &str = r#"
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/fuse.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -298,7 +299,7 @@ static int say(const char *path, const char *text) {
     return outcome;
 }
 
-static void serve(int fuse, int asked, unsigned flags) {
+static void serve(int fuse, unsigned flags) {
     static char in[1 << 17];
     static char out[512];
     struct pollfd both[2] = {{fuse, POLLIN, 0}, {0, 0, 0}};
@@ -331,7 +332,6 @@ static void serve(int fuse, int asked, unsigned flags) {
         } else if (request->opcode == FUSE_OPEN) {
             head->len += sizeof(struct fuse_open_out);
         } else if (request->opcode == FUSE_READ) {
-            if (write(asked, "r", 1) < 0) return;
             continue;
         } else if (request->opcode == FUSE_FORGET || request->opcode == FUSE_BATCH_FORGET || request->opcode == FUSE_INTERRUPT) {
             continue;
@@ -374,8 +374,6 @@ int main(int count, char **words) {
     if (fuse < 0) return NOT_HERE;
     snprintf(text, sizeof text, "fd=%d,rootmode=40000,user_id=0,group_id=0", fuse);
     if (mount("silent", words[2], "fuse", MS_NOSUID | MS_NODEV, text)) return NOT_HERE;
-    int asked[2];
-    if (pipe(asked)) return 1;
     if (!fork()) {
         setsid();
         alarm(60);
@@ -383,22 +381,30 @@ int main(int count, char **words) {
         dup2(nothing, 1);
         dup2(nothing, 2);
         /* A read of one page that waits can be given up by who is killed only where reads need not wait, as those of libfuse. */
-        serve(fuse, asked[1], is_stack ? 0 : FUSE_ASYNC_READ);
+        serve(fuse, is_stack ? 0 : FUSE_ASYNC_READ);
         _exit(0);
     }
     alarm(60);
     close(fuse);
-    close(asked[1]);
     snprintf(path, sizeof path, "%s/memfd:%s", words[2], is_stack ? "stack" : "OTEL_CTX");
     int file = open(path, O_RDONLY);
     if (file < 0) { perror(path); return 1; }
     char *page = mmap(0, BYTES, PROT_READ, MAP_PRIVATE, file, 0);
     /* From now on the file's name begins at the root of a file system that is nowhere. */
     if (page == MAP_FAILED || umount2(words[2], MNT_DETACH)) { perror("mmap"); return 1; }
+    struct timespec later = {1, 500000000};
     if (is_stack) {
         sleep_there(page + BYTES / 2);
-    } else if (read(asked[0], text, 1) != 1) {
-        return 1;
+    } else if (!strcmp(words[1], "poll")) {
+        int waits = fork();
+        if (!waits) {
+            poll((struct pollfd *)(page + BYTES / 2), 1, -1);
+            _exit(0);
+        }
+        nanosleep(&later, NULL);
+        kill(waits, SIGKILL);
+    } else {
+        nanosleep(&later, NULL);
     }
     return 5;
 }
@@ -433,7 +439,7 @@ const SOON: Duration = Duration::from_secs(30);
 
 #[test]
 fn a_recorder_hanging_in_a_file_system_does_not_delay_the_end() {
-    let Some((output, took, lost)) = run_silent("a process context in a file system that does not answer", "context") else { return };
+    let Some((output, took, lost)) = run_silent("arguments of a call in a file system that does not answer", "poll") else { return };
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(5), "{stderr}");
     assert!(took < SOON, "{took:?}: {stderr}");
@@ -443,10 +449,12 @@ fn a_recorder_hanging_in_a_file_system_does_not_delay_the_end() {
 }
 
 #[test]
-fn a_stack_in_a_hanging_file_system_is_not_read() {
-    let Some((output, took, lost)) = run_silent("a stack in a file system that does not answer", "stack") else { return };
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(5), "{stderr}");
-    assert!(took < SOON, "{took:?}: {stderr}");
-    assert_eq!(lost, Vec::<String>::new());
+fn a_stack_and_a_process_context_in_a_hanging_file_system_are_not_read() {
+    for mode in ["stack", "context"] {
+        let Some((output, took, lost)) = run_silent("memory in a file system that does not answer", mode) else { return };
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(5), "{mode}: {stderr}");
+        assert!(took < SOON, "{mode}: {took:?}: {stderr}");
+        assert_eq!(lost, Vec::<String>::new(), "{mode}");
+    }
 }

@@ -21,7 +21,7 @@ use longpole_symbols::unwind::{Code, ThreadVariable};
 use self::process::{HeaderReading, Unreadable};
 use crate::perf::record::{Body, MapRecord, Record};
 use crate::sink::ObservationWriter;
-use crate::sys::remote_memory::read_memory;
+use crate::sys::remote_memory::read_present;
 use longpole_model::fast_hash::FastMap;
 
 /// The age of a program at which its mappings are first listed: most programs of a build have ended by then.
@@ -199,8 +199,9 @@ impl ContextProgram {
         }
         let Some(header) = self.header else { return Ok(0) };
         let mut dropped = 0;
-        match process::read(header, self.published_at, |address, into| read_memory(pid, address, into).is_ok_and(|read| read == into.len()))
-        {
+        match process::read(header, self.published_at, |address, into| {
+            read_present(pid, address, into).is_ok_and(|read| read == into.len())
+        }) {
             Ok(HeaderReading::Same) => {}
             Ok(HeaderReading::Changing) => return Ok(0),
             Ok(HeaderReading::Gone) => {
@@ -217,7 +218,7 @@ impl ContextProgram {
         }
         if let Some(Variable::Word(address)) = self.variable {
             let mut word = [0; 8];
-            if read_memory(pid, address, &mut word).is_ok_and(|read| read == word.len()) {
+            if read_present(pid, address, &mut word).is_ok_and(|read| read == word.len()) {
                 // If this is no small number, the variable is elsewhere, and nothing leads there from the stack.
                 self.variable = thread::offset_of_word(u64::from_ne_bytes(word)).map(Variable::Offset);
                 return if self.variable.is_some() { Ok(dropped) } else { Err(Unreadable::Storage) };
