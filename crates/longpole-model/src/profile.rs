@@ -47,7 +47,7 @@ impl fmt::Display for ProfileTypeError {
 impl std::error::Error for ProfileTypeError {}
 
 /// Sample types that say how much there is at one time. Go calls heap in use `inuse_space`, tcmalloc `space`, async-profiler `live`.
-const STATES: [&str; 8] = ["goroutine", "goroutines", "inuse_objects", "inuse_space", "live", "objects", "space", "threads"];
+const STATES: [&str; 9] = ["goroutine", "goroutines", "inuse_objects", "inuse_space", "live", "objects", "resident", "space", "threads"];
 
 impl ProfileType {
     /// The type with these parts, in the order of its name.
@@ -251,6 +251,7 @@ mod tests {
         let is_state = |text: &str| text.parse::<ProfileType>().unwrap().is_state();
         assert!(is_state("memory:inuse_space:bytes:space:bytes"));
         assert!(is_state("goroutines:goroutine:count:goroutine:count"));
+        assert!(is_state("process_memory:resident:bytes:resident:bytes"));
         assert!(!is_state("memory:alloc_space:bytes:space:bytes"));
         assert!(!is_state("process_cpu:cpu:nanoseconds:cpu:nanoseconds"));
     }

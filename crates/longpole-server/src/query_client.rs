@@ -4,7 +4,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, HeaderValue, USER_AGENT};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, USER_AGENT};
 use http::{Method, Request, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use tokio::time::timeout;
@@ -14,6 +14,12 @@ use crate::forward::target::ForwardTls;
 
 /// Bytes of an answer: a trace of a million spans.
 const ANSWER_BYTES_MAX: usize = 1 << 30;
+
+/// Bytes of an answer to what is posted, which says little more than that it arrived.
+const POST_ANSWER_BYTES_MAX: usize = 64 << 10;
+
+/// How long a server may take for what is posted: whoever posts sends more, and has to end some time.
+const POST_PATIENCE: Duration = Duration::from_secs(20);
 
 /// How long a server may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -40,8 +46,8 @@ pub enum NoAnswer {
     #[error("the token has characters that no token has")]
     Token,
     /// It takes too long.
-    #[error("no answer within {} s", PATIENCE.as_secs())]
-    TooSlow,
+    #[error("no answer within {} s", .0.as_secs())]
+    TooSlow(Duration),
 }
 
 /// Gets an address, with a token if the server needs one.
@@ -50,7 +56,7 @@ pub enum NoAnswer {
 ///
 /// [`NoAnswer`] if no whole answer comes. An answer that says so is an answer.
 pub fn get(address: &str, token: Option<&str>) -> Result<ServerAnswer, NoAnswer> {
-    send(Method::GET, address, token, Bytes::new())
+    send(Method::GET, address, token, None, Bytes::new())
 }
 
 /// Puts this there.
@@ -59,10 +65,27 @@ pub fn get(address: &str, token: Option<&str>) -> Result<ServerAnswer, NoAnswer>
 ///
 /// As of [`get`].
 pub fn put(address: &str, token: Option<&str>, body: Vec<u8>) -> Result<ServerAnswer, NoAnswer> {
-    send(Method::PUT, address, token, body.into())
+    send(Method::PUT, address, token, None, body.into())
 }
 
-fn send(method: Method, address: &str, token: Option<&str>, body: Bytes) -> Result<ServerAnswer, NoAnswer> {
+/// Posts this there.
+///
+/// # Errors
+///
+/// As of [`get`].
+pub fn post(address: &str, token: Option<&str>, media_type: &'static str, body: Vec<u8>) -> Result<ServerAnswer, NoAnswer> {
+    send(Method::POST, address, token, Some(media_type), body.into())
+}
+
+fn send(
+    method: Method,
+    address: &str,
+    token: Option<&str>,
+    media_type: Option<&'static str>,
+    body: Bytes,
+) -> Result<ServerAnswer, NoAnswer> {
+    let is_post = method == Method::POST;
+    let patience = if is_post { POST_PATIENCE } else { PATIENCE };
     let uri: Uri = address.parse().map_err(|_| NoAnswer::Address)?;
     let https = match uri.scheme_str() {
         Some("https") => true,
@@ -83,13 +106,15 @@ fn send(method: Method, address: &str, token: Option<&str>, body: Bytes) -> Resu
             .body(Full::new(body))
             .map_err(|error| failed(&error))?;
         request.headers_mut().extend(authorization.map(|value| (AUTHORIZATION, value)));
+        request.headers_mut().extend(media_type.map(|media_type| (CONTENT_TYPE, HeaderValue::from_static(media_type))));
         let response = client.request(request).await.map_err(|error| failed(&error))?;
         let status = response.status().as_u16();
-        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
+        let most = if is_post { POST_ANSWER_BYTES_MAX } else { ANSWER_BYTES_MAX };
+        let body = Limited::new(response.into_body(), most).collect().await;
         let body = body.map_err(|error| failed(&*error))?;
         Ok(ServerAnswer { status, body: body.to_bytes().to_vec() })
     };
-    let answer = runtime.block_on(async { timeout(PATIENCE, answer).await.unwrap_or(Err(NoAnswer::TooSlow)) });
+    let answer = runtime.block_on(async { timeout(patience, answer).await.unwrap_or(Err(NoAnswer::TooSlow(patience))) });
     runtime.shutdown_background();
     answer
 }

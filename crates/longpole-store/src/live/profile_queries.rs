@@ -63,6 +63,25 @@ impl LiveStore {
         all.reduce(|[first, last], [other_first, other_last]| [first.min(other_first), last.max(other_last)])
     }
 
+    /// Whether a series has a value of exactly this time.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if a segment cannot be read.
+    pub fn has_profile(&self, series: &ProfileSeries, time: Timestamp) -> Result<bool, StoreError> {
+        let is_wanted = |other: &ProfileSeries| other == series;
+        let until = Timestamp(time.0.saturating_add(1));
+        let filter = ProfileFilter { series: &is_wanted, from: time, until, spans: None, traces: None };
+        let mut found = false;
+        let first = |(), _: &ProfileValue| {
+            found = true;
+            // No other one matters.
+            Err(StoreError::Stopped)
+        };
+        let read = self.each_profile_value(&filter, |_| Ok(()), first);
+        if found { Ok(true) } else { read.map(|()| false) }
+    }
+
     /// Hands over the values of profiles that a query wants, each once, in no order. What `of_series` says of a series goes with its values: each
     /// generation and segment calls it once for a series.
     ///

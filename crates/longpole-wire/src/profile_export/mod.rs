@@ -10,6 +10,7 @@ pub mod firefox;
 pub mod folded;
 pub mod pprof;
 pub mod pprof_builder;
+pub mod series;
 pub mod speedscope;
 #[cfg(test)]
 mod tests;

@@ -18,7 +18,14 @@ use crate::base64;
 use crate::error::DecodeError;
 use crate::json::{self, Element, Json, List};
 use crate::limits::Limits;
-use crate::protobuf::{self, MessageCount, Reader, message};
+use crate::protobuf::{self, MessageCount, Reader, message, put_bytes, put_message};
+
+/// A label for the way: what the spans in samples are to them, a code of [`LinkScope`](longpole_model::profile::LinkScope). Without it they are local
+/// roots, as Pyroscope's SDKs label them.
+pub const LINK_SCOPE: &str = "__link_scope__";
+
+/// A label for the way: the sender has sent this profile before, and does not know whether it arrived.
+pub const SENT_AGAIN: &str = "__sent_again__";
 
 /// Profiles with the same labels.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -48,6 +55,28 @@ pub fn decode(bytes: &[u8], codec: Codec) -> Result<Vec<PushedSeries<'_>>, Decod
         Codec::Protobuf => from_protobuf(bytes),
         Codec::Json => from_json(bytes),
     }
+}
+
+/// Writes a request in protobuf. Field numbers: `push/v1/push.proto`.
+pub fn encode(series: &[PushedSeries<'_>]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for series in series {
+        put_message(&mut out, 1, |out| {
+            for (name, value) in &series.labels {
+                put_message(out, 1, |out| {
+                    put_bytes(out, 1, name.as_bytes());
+                    put_bytes(out, 2, value.as_bytes());
+                });
+            }
+            for profile in &series.profiles {
+                put_message(out, 2, |out| {
+                    put_bytes(out, 1, &profile.bytes);
+                    put_bytes(out, 2, profile.id.as_bytes());
+                });
+            }
+        });
+    }
+    out
 }
 
 /// `PushResponse`, which has no fields.
@@ -140,7 +169,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::protobuf::{put_bytes, put_message};
 
     fn label(name: &str, value: &str) -> (String, String) {
         (name.to_owned(), value.to_owned())
@@ -152,31 +180,9 @@ mod tests {
         vec![PushedSeries { labels, profiles }]
     }
 
-    /// Field numbers: `push/v1/push.proto`.
-    fn put(series: &[PushedSeries<'_>]) -> Vec<u8> {
-        let mut out = Vec::new();
-        for series in series {
-            put_message(&mut out, 1, |out| {
-                for (name, value) in &series.labels {
-                    put_message(out, 1, |out| {
-                        put_bytes(out, 1, name.as_bytes());
-                        put_bytes(out, 2, value.as_bytes());
-                    });
-                }
-                for profile in &series.profiles {
-                    put_message(out, 2, |out| {
-                        put_bytes(out, 1, &profile.bytes);
-                        put_bytes(out, 2, profile.id.as_bytes());
-                    });
-                }
-            });
-        }
-        out
-    }
-
     #[test]
     fn a_push_in_both_encodings() {
-        let bytes = put(&expected());
+        let bytes = encode(&expected());
         assert_eq!(decode(&bytes, Codec::Protobuf).unwrap(), expected());
         for profile in [r#""ID":"734fd599","rawProfile":"H4v/""#, r#""id":"734fd599","raw_profile":"H4v_""#] {
             let text = format!(
@@ -192,7 +198,7 @@ mod tests {
     #[test]
     fn a_broken_push_says_where() {
         let said = |bytes: &[u8], codec| decode(bytes, codec).unwrap_err().to_string();
-        let bytes = put(&expected());
+        let bytes = encode(&expected());
         assert_eq!(said(&bytes[..bytes.len() - 1], Codec::Protobuf), "bytes end inside a field, in the PushRequest message at byte 0");
         assert_eq!(
             said(b"\x0a\x02\x08\x01", Codec::Protobuf),
@@ -223,7 +229,7 @@ mod tests {
                 PushedSeries { labels, profiles: vec![RawProfile { id: String::new(), bytes: Cow::Owned(bytes) }] }
             };
             let series: Vec<PushedSeries<'_>> = series.into_iter().map(of).collect();
-            let bytes = put(&series);
+            let bytes = encode(&series);
             prop_assert_eq!(decode(&bytes, Codec::Protobuf).unwrap(), series);
         }
 

@@ -350,8 +350,14 @@ impl Ingester<'_> {
         self.context.book.add(LossKind::ValuesRedacted, reader.redacted(), "in labels of profiles");
         let since_start = "values of profiles that count since the start of a program, without the profile before";
         self.context.book.add(LossKind::OtherSignals, reader.left_out(), since_start);
-        if batch.values.is_empty() {
-            return Verdict::whole();
+        let Some(first) = batch.values.first() else { return Verdict::whole() };
+        if reader.is_sent_again() {
+            let series = batch.series.get(first.series as usize);
+            match series.map_or(Ok(false), |series| store.has_profile(series, first.time)) {
+                Ok(true) => return Verdict::whole(),
+                Ok(false) => {}
+                Err(error) => return Verdict::NotKept(format!("failed to look for profiles that came before: {error}")),
+            }
         }
         // Other requests do not wait meanwhile.
         let appended = store.append_profiles(received, &batch);

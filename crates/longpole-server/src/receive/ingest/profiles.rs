@@ -54,6 +54,8 @@ pub(super) struct ProfileReader<'a> {
     memory_left: u64,
     /// Values that are in no batch, because they count since the start of a program.
     left_out: u64,
+    /// Whether the sender has sent some of them before, and does not know whether they arrived.
+    is_sent_again: bool,
     batch: ProfileBatch,
 }
 
@@ -62,12 +64,17 @@ impl<'a> ProfileReader<'a> {
         let labels = LabelMaker::new(redactor);
         let batch = ProfileBatch::default();
         let (memory, memory_left) = (PROFILE_MEMORY_MIN, PROFILE_MEMORY_MAX);
-        ProfileReader { received, labels, inflated: INFLATED_BYTES_MAX, memory, memory_left, left_out: 0, batch }
+        ProfileReader { received, labels, inflated: INFLATED_BYTES_MAX, memory, memory_left, left_out: 0, is_sent_again: false, batch }
     }
 
     /// Values that count since the start of a program, and came without the profile before.
     pub(super) fn left_out(&self) -> u64 {
         self.left_out
+    }
+
+    /// Whether the sender has sent some of them before, and does not know whether they arrived.
+    pub(super) fn is_sent_again(&self) -> bool {
+        self.is_sent_again
     }
 
     /// Labels that had credentials.
@@ -79,13 +86,16 @@ impl<'a> ProfileReader<'a> {
     pub(super) fn push(&mut self, bytes: &[u8], codec: Codec) -> Result<ProfileBatch, UnreadProfile> {
         self.labels.begin(bytes.len());
         for series in push::decode(bytes, codec).map_err(|error| error.to_string())? {
-            let name = series.labels.iter().find(|(name, _)| name == "__name__").map(|(_, value)| value.as_str());
+            let hidden = |wanted: &str| series.labels.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
+            let name = hidden("__name__");
+            let scope = hidden(push::LINK_SCOPE).and_then(LinkScope::from_code).unwrap_or(LinkScope::LocalRoot);
+            self.is_sent_again |= hidden(push::SENT_AGAIN).is_some();
             let labels = self.labels.of_sender(&series.labels)?;
             for raw in &series.profiles {
                 let bytes = self.unpacked(&raw.bytes)?;
                 let profile = self.decode(&bytes, ProfileFormat::Pprof)?;
                 let types = profile_type::of_pprof(name, &profile);
-                self.add(profile, &types, &labels, LinkScope::LocalRoot, self.received)?;
+                self.add(profile, &types, &labels, scope, self.received)?;
             }
         }
         Ok(std::mem::take(&mut self.batch))

@@ -10,19 +10,35 @@
 
 use std::sync::Arc;
 
+use longpole_model::Timestamp;
 use longpole_model::profile::{ProfileSeries, ProfileValue};
 
-use super::query::{ProfileFilter, SeriesList};
+use super::query::{ProfileFilter, SeriesList, overlaps};
 use crate::error::StoreError;
 use crate::query_limits::QueryLimits;
 
 /// Values of a chunk.
 const CHUNK: usize = if cfg!(test) { 3 } else { 4_096 };
 
+/// Values that do not change any more, with their first and their last time.
+#[derive(Debug, Clone)]
+struct Chunk {
+    values: Arc<[ProfileValue]>,
+    times: [Timestamp; 2],
+}
+
+impl Chunk {
+    fn of(values: &[ProfileValue]) -> Chunk {
+        let times = values.iter().map(|value| [value.time; 2]);
+        let times = times.reduce(|[first, last], [time, _]| [first.min(time), last.max(time)]);
+        Chunk { values: values.into(), times: times.unwrap_or_default() }
+    }
+}
+
 /// Values that are added one after the other.
 #[derive(Debug, Clone, Default)]
 pub(super) struct HeadValues {
-    chunks: Vec<Arc<[ProfileValue]>>,
+    chunks: Vec<Chunk>,
     rest: Vec<ProfileValue>,
 }
 
@@ -30,7 +46,7 @@ impl HeadValues {
     pub(super) fn push(&mut self, value: ProfileValue) {
         self.rest.push(value);
         if self.rest.len() == CHUNK {
-            self.chunks.push(Arc::from(self.rest.as_slice()));
+            self.chunks.push(Chunk::of(&self.rest));
             self.rest.clear();
         }
     }
@@ -40,7 +56,13 @@ impl HeadValues {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &ProfileValue> {
-        self.chunks.iter().flat_map(|chunk| chunk.iter()).chain(&self.rest)
+        self.chunks.iter().flat_map(|chunk| &*chunk.values).chain(&self.rest)
+    }
+
+    /// The values that may lie between two times, the second of them too late.
+    fn between(&self, from: Timestamp, until: Timestamp) -> impl Iterator<Item = &[ProfileValue]> {
+        let chunks = self.chunks.iter().filter(move |chunk| overlaps(chunk.times, from, until)).map(|chunk| &*chunk.values);
+        chunks.chain(std::iter::once(self.rest.as_slice()))
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
@@ -69,13 +91,13 @@ impl HeadSnapshot {
         mut take: impl FnMut(&[Arc<ProfileSeries>], &ProfileValue) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let mut is_wanted: Vec<Option<bool>> = vec![None; self.series.len()];
-        for (number, value) in self.values.iter().enumerate() {
-            if number % CHUNK == 0 {
-                query.check()?;
-            }
-            let place = value.series as usize;
-            if filter.wants(value) && *is_wanted[place].get_or_insert_with(|| (filter.series)(&self.series[place])) {
-                take(&self.series, value)?;
+        for values in self.values.between(filter.from, filter.until) {
+            query.check()?;
+            for value in values.iter().filter(|value| filter.wants(value)) {
+                let place = value.series as usize;
+                if *is_wanted[place].get_or_insert_with(|| (filter.series)(&self.series[place])) {
+                    take(&self.series, value)?;
+                }
             }
         }
         Ok(())
@@ -84,7 +106,8 @@ impl HeadSnapshot {
     /// The series with a value that a query wants.
     pub(in crate::live) fn series_of(&self, filter: &ProfileFilter<'_>) -> Vec<Arc<ProfileSeries>> {
         let mut has_value = vec![false; self.series.len()];
-        self.values.iter().filter(|value| filter.wants(value)).for_each(|value| has_value[value.series as usize] = true);
+        let values = self.values.between(filter.from, filter.until).flatten();
+        values.filter(|value| filter.wants(value)).for_each(|value| has_value[value.series as usize] = true);
         let with_value = self.series.iter().zip(has_value).filter(|(_, has_value)| *has_value).map(|(series, _)| series);
         with_value.filter(|series| (filter.series)(series)).cloned().collect()
     }
