@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod export;
+pub mod host_profiles;
 pub mod import;
 pub mod kept;
 pub mod loss_counters;

@@ -87,6 +87,7 @@ fn look(invocation: &Invocation, command: &Command) -> ExitCode {
     let _whole = tracing::info_span!("longpole").entered();
     let done = match command {
         Command::Run(_) | Command::Exec(_) | Command::Attach(_) | Command::Sql(_) => Ok(()),
+        Command::Agent(arguments) => commands::agent::agent(invocation, arguments),
         Command::Serve(arguments) => commands::serve::serve(invocation, arguments),
         Command::Config(arguments) => commands::config::config(invocation, arguments),
         Command::Search(arguments) => commands::search::search(invocation, arguments),

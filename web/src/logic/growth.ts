@@ -9,6 +9,7 @@ import { type Matcher, printSelector, readSelector } from './selector';
 const GROWS: Readonly<Record<string, string>> = {
   inuse_space: 'memory in use grows',
   space: 'memory in use grows',
+  resident: 'resident memory grows',
   goroutine: 'goroutines grow',
   goroutines: 'goroutines grow',
   threads: 'threads grow',

@@ -33,6 +33,7 @@ const KNOWN: Readonly<Record<string, Words>> = {
   alloc_space: { label: 'memory allocated', sentence: (value) => `allocated ${value}` },
   alloc_objects: { label: 'objects allocated', sentence: (value) => `allocated ${value} objects` },
   inuse_space: { label: 'memory in use', sentence: (value) => `had ${value} of memory in use` },
+  resident: { label: 'resident memory', sentence: (value) => `had ${value} of resident memory` },
   inuse_objects: { label: 'objects in use', sentence: (value) => `had ${value} objects in use` },
   goroutine: { label: 'goroutines', sentence: (value) => `had ${value} goroutines` },
   goroutines: { label: 'goroutines', sentence: (value) => `had ${value} goroutines` },

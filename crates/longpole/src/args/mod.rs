@@ -26,7 +26,9 @@ pub(crate) use self::files::{
     ViewTraceArguments,
 };
 pub(crate) use self::manage_recordings::{DoctorArguments, ListArguments, PruneArguments, RemoveArguments, TagArguments};
-pub(crate) use self::record::{AttachArguments, EnvInject, ExecArguments, Jit, Kind, Redact, RunArguments, SampleClock, SummaryTarget};
+pub(crate) use self::record::{
+    AgentArguments, AttachArguments, EnvInject, ExecArguments, Jit, Kind, Redact, RunArguments, SampleClock, SummaryTarget,
+};
 pub(crate) use self::serve::{ALL, ConfigArguments, ServeArguments};
 pub(crate) use self::settings::{Origin, Setting, Settings, is_switch, options};
 pub(crate) use self::show_recordings::{
@@ -180,6 +182,8 @@ pub(crate) enum Command {
     Run(RunArguments),
     /// Record a running process and everything it starts
     Attach(AttachArguments),
+    /// Profile all processes of this machine for as long as it runs, and send the profiles to a server
+    Agent(AgentArguments),
     /// Receive the spans and profiles of all services, keep them, and answer the queries of Jaeger, Zipkin and Pyroscope
     Serve(ServeArguments),
     /// Print the settings that `serve` would use, as a file of settings

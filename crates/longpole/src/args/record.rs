@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
@@ -166,6 +167,25 @@ impl AttachArguments {
         // The parser requires one of them.
         self.pid.or(self.option).unwrap_or_default()
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AgentArguments {
+    /// The server: `longpole serve`, or a Pyroscope
+    #[arg(long, value_name = "URL", default_value = "http://localhost:4040")]
+    pub(crate) to: String,
+    /// Samples per second of each CPU while it is busy
+    #[arg(short = 'F', long, value_name = "HZ", default_value_t = 19, value_parser = values::rate)]
+    pub(crate) rate: u32,
+    /// How often to send profiles
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = values::duration)]
+    pub(crate) every: Duration,
+    /// A label of all profiles; may be repeated. longpole adds `service_name`, `host` and `container` itself
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = values::pair)]
+    pub(crate) labels: Vec<(String, String)>,
+    /// Maximum size of the profiles that wait in the store while the server is away. Beyond it longpole drops the oldest ones and says so
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = values::bytes)]
+    pub(crate) spool_bytes: u64,
 }
 
 #[derive(Debug, Args)]

@@ -1,5 +1,6 @@
 //! One command a file: it loads what it needs, and prints a view as text or JSON.
 
+pub(crate) mod agent;
 pub(crate) mod attach;
 pub(crate) mod config;
 pub(crate) mod convert;

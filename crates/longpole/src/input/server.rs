@@ -20,6 +20,17 @@ use crate::failure::{Failure, Kind};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Server(String);
 
+/// What became of profiles that were sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum PushOutcome {
+    /// The server keeps them.
+    Taken,
+    /// It never will, and why.
+    Refused(String),
+    /// It does not now, and why.
+    Away(String),
+}
+
 /// What stands before the id of a trace in an address.
 const BEFORE_ID: [&str; 4] = ["/api/v3/traces/", "/api/traces/", "/trace/", "/r/"];
 
@@ -84,6 +95,23 @@ impl Server {
         }
     }
 
+    /// Sends profiles: a request of Pyroscope's push protocol.
+    pub(crate) fn push_profiles(&self, body: &[u8]) -> PushOutcome {
+        let path = "/push.v1.PusherService/Push";
+        let answer = query_client::post(&format!("{}{path}", self.0), env_vars::token().as_deref(), "application/proto", body.to_vec());
+        match answer {
+            Ok(ServerAnswer { status: 200, .. }) => PushOutcome::Taken,
+            Ok(ServerAnswer { status, body }) => {
+                let value = serde_json::from_slice::<Value>(&body).ok();
+                let said = value.as_ref().and_then(reason).map(|reason| format!(": {}", cut(reason))).unwrap_or_default();
+                let text = format!("{} answered with status {status}{said}", self.0);
+                // Whoever may not send, or sends to a port of something else, may send the same later.
+                if matches!(status, 400 | 413 | 415) { PushOutcome::Refused(text) } else { PushOutcome::Away(text) }
+            }
+            Err(error) => PushOutcome::Away(format!("cannot reach {}: {error}", self.0)),
+        }
+    }
+
     /// A view that its page shows.
     pub(crate) fn view<V: DeserializeOwned>(&self, path: &str) -> Result<V> {
         let answer = self.get(path)?;
@@ -142,6 +170,12 @@ impl Server {
     fn unreadable(&self, trace_id: &str, error: &DecodeError) -> anyhow::Error {
         Failure::new(Kind::Failed, format!("failed to read trace {trace_id} of {}: {error}", self.0)).into()
     }
+}
+
+/// The beginning of what a server says.
+fn cut(text: &str) -> &str {
+    const CHARS_MAX: usize = 200;
+    text.char_indices().nth(CHARS_MAX).map_or(text, |(end, _)| &text[..end])
 }
 
 /// Texts, or the names of objects.

@@ -26,6 +26,7 @@ mod let_in_by_a_token;
 mod live_in_a_container;
 mod map_the_services;
 mod name_who_holds_a_lock;
+mod profile_a_machine;
 mod read_a_profile;
 mod read_other_tools_files;
 mod read_the_page;
