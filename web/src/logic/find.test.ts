@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { decodeTree } from '../api/decode.gen';
 import { deployRecording } from '../testing/recordings.mjs';
-import { foundSpans, onPathOf, readFind, rowsWith } from './find';
+import { conditionOf, foundSpans, onPathOf, readFind, rowsWith } from './find';
 import { NOTHING_FOLDED, visibleSpans } from './rows';
 
 const tree = decodeTree(deployRecording().tree());
@@ -22,6 +22,17 @@ describe('a search in a trace', () => {
     const [first = ''] = named('create');
     expect(named(`"${first}"`)).toContain(first);
     expect(named(`name="${first}"`).every((name) => name === first)).toBe(true);
+  });
+  it('takes names with quotes, written twice inside quotes', () => {
+    const names = [...tree.names];
+    const [first = 0] = tree.spans.name;
+    names[first] = 'SELECT "id" FROM "cart"';
+    const odd = { ...tree, names };
+    const condition = conditionOf('name', '=', names[first]);
+    expect(condition).toBe('name="SELECT ""id"" FROM ""cart"""');
+    expect([...foundSpans(odd, readFind(condition))]).toContain(0);
+    expect([...foundSpans(odd, readFind('"""id"" from"'))]).toContain(0);
+    expect([conditionOf('name', '~', 'cart'), conditionOf('service', '!=', '')]).toEqual(['name~cart', 'service!=""']);
   });
   it('compares durations, and time on the path', () => {
     const { durationNanos, onPathNanos } = tree.spans;

@@ -2,7 +2,7 @@
 import { SPAN_FLAG } from '../api/checks';
 import type { Tree } from '../api/types.gen';
 import { at } from '../base/column';
-import { wordsOf } from './find';
+import { conditionOf, wordsOf } from './find';
 import { namedService } from './span-words';
 
 /** A service with spans. */
@@ -34,10 +34,7 @@ export type Visibility = 'only' | 'hidden' | 'shown';
 
 const KEY = /^service(=|!=|~)/i;
 
-/** `service=cart`, with quotes where the name needs them. */
-function written(sign: '=' | '!=', name: string): string {
-  return /\s/.test(name) ? `service${sign}"${name}"` : `service${sign}${name}`;
-}
+const written = (sign: '=' | '!=', name: string): string => conditionOf('service', sign, name);
 
 const isWord = (sign: '=' | '!=', name: string) => (word: string) => word.toLowerCase() === written(sign, name).toLowerCase();
 
@@ -48,9 +45,9 @@ export function visibilityIn(text: string, isOnly: boolean, name: string): Visib
   return words.some(isWord('!=', name)) ? 'hidden' : 'shown';
 }
 
-/** Whether a name can be written in a search: it has no way to write a quotation mark. */
+/** Whether a chip can filter by a name: one without a name stands for services with none. */
 export function canFilter(name: string): boolean {
-  return name !== '' && !name.includes('"');
+  return name !== '';
 }
 
 /** The search with only this service, or without that condition if it has it. Other words stay, other conditions of services do not. */
