@@ -309,7 +309,7 @@ it('a flame graph names its samples and waits', () => {
 it('recordings are found by command, answer and handle', () => {
   const { recordings } = decodeRecordings({ recordings: allRecordings().map(({ recording }) => recording), damaged: [] });
   const find = (query: string) => matchingRecordings(recordings, query).map(({ recording }) => recording);
-  expect(find('')).toEqual(['r7', 'r6', 'r5', 'r4', 'r3', 'r2']);
+  expect(find('')).toEqual(['r7', 'r6', 'r5', 'r4', 'r3', 'r2', 'r1']);
   expect(find('HASH_block')).toEqual(['r7']);
   expect(find('cargo build')).toEqual(['r3']);
   expect(find('r6')).toEqual(['r6']);

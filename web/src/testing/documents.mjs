@@ -82,7 +82,8 @@ export function recordingDocuments(description) {
       host: 'atlas',
       mode: description.mode ?? 'user',
       rate_hz: description.mode === 'off' ? 0 : 999,
-      processes: rows.filter((row) => row.flags & FLAG.process).length,
+      // The first row of a file stands for the file.
+      processes: rows.filter((row) => row.flags & FLAG.process).length - (description.summarised === 'file' ? 1 : 0),
       traces: description.traces ?? 1,
       spans: rows.filter((row) => !(row.flags & FLAG.process)).length,
       failed: { count: 0, first: null },

@@ -448,9 +448,48 @@ const pulumi = {
   ],
 };
 
+/** A file of 2,000 traces: most pay for a cart, the others read it. Some payments fail, some wait for the stock. */
+function load() {
+  const traces = Array.from({ length: 2000 }, (_, index) => {
+    const start = 3 + index * 31;
+    // From 0 to 1, evenly, and without a period that a reader would see.
+    const luck = ((index * 7919) % 2000) / 2000;
+    if (index % 5 > 2) {
+      const duration = 4 + 9 * luck ** 2;
+      return span('shop', 'GET /cart', start, duration, {}, [span('cart', 'SELECT items', start + duration * 0.2, duration * 0.6)]);
+    }
+    const isSlow = luck > 0.9;
+    const pay = 14 + 60 * luck ** 3;
+    const stock = isSlow ? 180 + 2000 * (luck - 0.9) : 2 + 6 * luck;
+    const flags = index % 97 === 0 ? FLAG.error : 0;
+    return span('shop', 'POST /checkout', start, pay + stock + 4, { flags }, [
+      span('stock', 'SELECT stock FOR UPDATE', start + 1, stock),
+      span('payment', 'charge card', start + stock + 2, pay, { flags }, [span('payment', 'sign request', start + stock + 3, 0.4)]),
+    ]);
+  });
+  return {
+    recording: 'r1',
+    command: ['load-test.jsonl'],
+    startUnixNano: NOON - 300n * HOUR,
+    wall: 62_200,
+    summarised: 'file',
+    mode: 'off',
+    cpu: null,
+    exit: null,
+    traces: traces.length,
+    parallelism: { mean: 1.9, peak: 9 },
+    roots: [span('run', 'load-test.jsonl', 0, 62_200, { flags: FLAG.process }, traces)],
+  };
+}
+
 /** Every recording, newest first. */
 export function allRecordings() {
-  return [deploy, single, many(), odd, killed, pulumi].map(recordingDocuments);
+  return [deploy, single, many(), odd, killed, pulumi, load()].map(recordingDocuments);
+}
+
+/** Only the file of many traces. */
+export function loadRecording() {
+  return recordingDocuments(load());
 }
 
 /** Only the deployment. */
