@@ -25,7 +25,7 @@ const MAY_FETCH = ['state', 'main'];
 const NETWORK = join('src', 'api', 'client.ts');
 
 // Statements begin a line; strings that look like one do not.
-const IMPORT = /^(?:(?:import|export)\s[^;']*?\sfrom|import)\s*\(?'([^']+)'/gm;
+const IMPORT = /(?:^(?:(?:import|export)\s[^;']*?\sfrom|import)\s*|\bimport\()'([^']+)'/gm;
 
 const roomOf = (path) => {
   const parts = path.split('/');

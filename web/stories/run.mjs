@@ -2,6 +2,7 @@
 import { mkdir, mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { compareOperations } from './compare-operations.mjs';
 import { findTheLongPole } from './find-the-long-pole.mjs';
 import { startFixtureServer } from './fixture-server.mjs';
 import { lookAtOddRecordings } from './look-at-odd-recordings.mjs';
@@ -18,6 +19,7 @@ const STORIES = {
   'read a deployment': (server) => readADeployment(server.url('/'), directory),
   'see what it waited for': (server) => seeWhatItWaitedFor(server.url('/'), directory),
   'use the keyboard only': (server) => useTheKeyboardOnly(server.url('/')),
+  'compare operations': (server) => compareOperations(server, directory),
   'search for traces': (server) => searchForTraces(server, directory),
   'see who calls whom': (server) => seeWhoCallsWhom(server, directory),
   'look at odd recordings': (server) => lookAtOddRecordings(server, directory),

@@ -3,6 +3,7 @@ import { getRouteApi } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import type { FlameTime, Pole } from '../api/types.gen';
 import type { Excerpt } from '../logic/excerpt';
+import type { Grouping, OperationOrder } from '../logic/operations';
 import type { Fold } from '../logic/rows';
 import type { TimeRange } from '../logic/waterfall';
 import {
@@ -13,9 +14,11 @@ import {
   readRange,
   selectingExcerpt,
   selectingSpan,
+  showingOnly,
   showingTime,
   toggledRun,
   toggledWithout,
+  type View,
 } from './url';
 
 const route = getRouteApi('/r/$rec');
@@ -51,6 +54,15 @@ export interface SelectionActions {
   showOnlyFound(isOnly: boolean): void;
   /** Shows only the rows that a search finds; an empty text shows all. */
   filter(text: string): void;
+  /** Shows the trace or its operations. */
+  showView(view: View): void;
+  /** Groups the spans of the table by what they have in common. */
+  groupBy(grouping: Grouping): void;
+  sortOperations(order: OperationOrder): void;
+  /** Draws the durations of an operation large. */
+  selectOperation(key: string): void;
+  /** Shows the trace with only the spans that a search finds. */
+  showSpans(text: string): void;
 }
 
 export interface Selection {
@@ -94,6 +106,11 @@ export function useSelection(): Selection {
       find: (text) => go((previous) => changed(previous, text === '' ? { find: null, only: null } : { find: text }), true),
       showOnlyFound: (isOnly) => go((previous) => changed(previous, { only: isOnly ? 1 : null }), true),
       filter: (text) => go((previous) => changed(previous, text === '' ? { find: null, only: null } : { find: text, only: 1 }), false),
+      showView: (view) => go((previous) => changed(previous, { view }), false),
+      groupBy: (grouping) => go((previous) => changed(previous, { by: grouping === 'operation' ? null : grouping, op: null }), true),
+      sortOperations: (order) => go((previous) => changed(previous, { sort: order === 'total' ? null : order }), true),
+      selectOperation: (key) => go((previous) => changed(previous, { op: key }), true),
+      showSpans: (text) => go((previous) => showingOnly(previous, text), false),
       setFold: (fold) => go((previous) => changed(previous, { fold: printFold(fold) }), true),
     };
   }, [navigate]);

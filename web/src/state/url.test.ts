@@ -11,10 +11,12 @@ import {
   readRange,
   readRecordingSearch,
   selectingSpan,
+  showingOnly,
   showingTime,
   toggledRun,
   toggledWithout,
   unfoldedOf,
+  viewOf,
 } from './url';
 
 describe('reading search parameters', () => {
@@ -30,6 +32,10 @@ describe('reading search parameters', () => {
       node: 12,
       unfold: 'n4.n90',
       source: 1,
+      view: 'operations',
+      by: 'service',
+      sort: '-p99',
+      op: 'n3s1',
     };
     expect(readRecordingSearch(search)).toEqual(search);
   });
@@ -43,6 +49,7 @@ describe('reading search parameters', () => {
     ['runs that are none', { unfold: 'n4.s2' }],
     ['poles that are none', { without: 'p1.s3' }],
     ['a time that is none, or goes without saying', { time: 'on_cpu' }],
+    ['a view, a grouping, an order and an operation that are none', { view: 'list', by: 'operation', sort: 'mean', op: 'p1' }],
     ['strangers', { token: 'secret', utm: 'x' }],
     ['objects', { span: { a: 1 }, node: [1] }],
     ['s0, which is no handle', { span: 's0' }],
@@ -117,5 +124,19 @@ describe('changing the selection', () => {
     expect(showingTime(search, 'off_cpu')).toEqual(blocked);
     expect(selectingSpan(blocked, 's5', null)).toEqual({ span: 's5', frame: 'f3', t: '1-2', time: 'off_cpu' });
     expect(showingTime(blocked, 'on_cpu')).toEqual({ span: 's2', pole: 'p1', frame: 'f3', t: '1-2' });
+  });
+});
+
+describe('the trace or its operations', () => {
+  it('begins with the operations of many traces, until something of the trace is selected', () => {
+    expect(viewOf({}, false)).toBe('trace');
+    expect(viewOf({}, true)).toBe('operations');
+    expect(viewOf({ span: 's2' }, true)).toBe('trace');
+    expect(viewOf({ find: 'cart', view: 'operations' }, false)).toBe('operations');
+  });
+  it('leads from an operation to its spans', () => {
+    const spans = showingOnly({ view: 'operations', by: 'name', find: 'cart' }, 'name=deploy');
+    expect(spans).toEqual({ by: 'name', find: 'name=deploy', only: 1 });
+    expect(viewOf(spans, true)).toBe('trace');
   });
 });

@@ -4,6 +4,7 @@ import type { Nanos } from '../base/brand';
 import type { Excerpt } from '../logic/excerpt';
 import { NOTHING_UNFOLDED, type Unfolded } from '../logic/foreign-runs';
 import { isHandle } from '../logic/handles';
+import { GROUPINGS, type Grouping, type OperationOrder, readOperationOrder } from '../logic/operations';
 import { type Fold, NOTHING_FOLDED } from '../logic/rows';
 import type { TimeRange } from '../logic/waterfall';
 
@@ -45,7 +46,18 @@ export interface RecordingSearch {
   readonly find?: string;
   /** Whether the trace shows only what was found. */
   readonly only?: 1;
+  /** Whether the page shows the trace or its operations, if that does not follow from the rest. */
+  readonly view?: View;
+  /** What spans of an operation have in common; name and service by default. */
+  readonly by?: Exclude<Grouping, 'operation'>;
+  /** Order of the operations; by total time by default. */
+  readonly sort?: OperationOrder;
+  /** Key of the operation with the large histogram: `n3s1`. */
+  readonly op?: string;
 }
+
+/** What the left half of a recording shows. */
+export type View = 'trace' | 'operations';
 
 // A URL of 400 handles is about 3 KiB; servers and chat programs take that.
 const FOLDS_MAX = 400;
@@ -53,6 +65,7 @@ const FOLDS_MAX = 400;
 const WITHOUT_MAX = 100;
 /** Runs that one has unfolded by hand; the toggle unfolds all. */
 const UNFOLDED_MAX = 100;
+const OPERATION = /^(n\d{1,9})?(s\d{1,9})?$/;
 const NODE = /^n[1-9]\d{0,7}$/;
 const QUERY_CHARACTERS_MAX = 200;
 const SPAN_ID = /^[0-9a-f]{16}$/;
@@ -86,6 +99,9 @@ export function readCompareSearch(search: Readonly<Record<string, unknown>>): Co
 /** Reads the search parameters of a recording, without invalid ones. */
 export function readRecordingSearch(search: Readonly<Record<string, unknown>>): RecordingSearch {
   const { span, id, pole, without, frame, range, thread, t, fold, time, node, unfold, source, find, only } = search;
+  const { view, by, sort, op } = search;
+  const grouping = GROUPINGS.find((known) => known === by);
+  const order = readOperationOrder(sort);
   // The router turns words that look like numbers into numbers.
   const words = typeof find === 'string' || typeof find === 'number' ? String(find).slice(0, QUERY_CHARACTERS_MAX) : '';
   return {
@@ -104,6 +120,10 @@ export function readRecordingSearch(search: Readonly<Record<string, unknown>>): 
     ...(source === 1 || source === '1' ? { source: 1 } : {}),
     ...(words === '' ? {} : { find: words }),
     ...(words !== '' && (only === 1 || only === '1') ? { only: 1 } : {}),
+    ...(view === 'trace' || view === 'operations' ? { view } : {}),
+    ...(grouping === undefined || grouping === 'operation' ? {} : { by: grouping }),
+    ...(order === null ? {} : { sort: order }),
+    ...(typeof op === 'string' && op !== '' && OPERATION.test(op) ? { op } : {}),
   };
 }
 
@@ -195,6 +215,21 @@ export function changed(
 ): RecordingSearch {
   const merged = { ...search, ...change };
   return Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== null && value !== undefined)) as RecordingSearch;
+}
+
+/**
+ * What the page shows. A recording of many traces begins with its operations, until the address names a part of the trace: a link to a span shows the
+ * span.
+ */
+export function viewOf({ view, span, id, pole, t, fold, find }: RecordingSearch, isOfManyTraces: boolean): View {
+  if (view !== undefined) return view;
+  const isInTrace = [span, id, pole, t, fold, find].some((part) => part !== undefined);
+  return isOfManyTraces && !isInTrace ? 'operations' : 'trace';
+}
+
+/** Only the rows of the trace that a search finds. */
+export function showingOnly(search: RecordingSearch, text: string): RecordingSearch {
+  return changed(search, { find: text, only: 1, view: null });
 }
 
 /** Another part of the recording: a new graph, so the zoom resets. */

@@ -33,6 +33,14 @@ const KEYS: readonly { readonly title: string; readonly keys: readonly (readonly
     ],
   },
   {
+    title: 'Operations, when focused',
+    keys: [
+      [['↑', '↓'], 'row above, below'],
+      [['Enter'], 'show only these spans in the trace, or draw their durations large'],
+      [['←', '→'], 'in the large histogram: shorter, longer; with Shift, several durations'],
+    ],
+  },
+  {
     title: 'Boxes of the flame graph, when focused',
     keys: [
       [['↑', '↓'], 'caller, largest callee'],
@@ -76,6 +84,7 @@ const KEYS: readonly { readonly title: string; readonly keys: readonly (readonly
       [['/'], 'find rows of the trace, or recordings'],
       [['G', 'L'], 'go to the long poles'],
       [['G', 'T'], 'go to the rows of the trace'],
+      [['G', 'O'], 'go to the operations'],
       [['G', 'P'], 'go to the flame graph'],
       [['G', 'R'], 'go to the recordings'],
       [['G', 'C'], 'compare two recordings'],

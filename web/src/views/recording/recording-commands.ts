@@ -8,12 +8,30 @@ import { spanHandle } from '../../logic/handles';
 import { spansNamed } from '../../logic/named-spans';
 import { type Command, type CommandSource, commandList, useCommands } from '../../state/commands';
 import type { SelectionActions } from '../../state/selection';
+import type { View } from '../../state/url';
 
 /** Gives the focus to the first of these elements that can have it. */
 function focusOn(selector: string): void {
   const found = document.querySelector<HTMLElement>(selector);
   found?.scrollIntoView({ block: 'nearest' });
   found?.focus();
+}
+
+/** Frames that a view has until its rows are there: a million spans take less than a second. */
+const FRAMES_MAX = 120;
+
+/** Shows the trace or its operations, and goes to the row there that can have the focus. */
+function goTo(view: View, row: string, actions: SelectionActions): void {
+  if (document.querySelector(row) !== null) {
+    focusOn(row);
+    return;
+  }
+  actions.showView(view);
+  const look = (frames: number): void => {
+    if (document.querySelector(row) !== null) focusOn(row);
+    else if (frames > 0) requestAnimationFrame(() => look(frames - 1));
+  };
+  look(FRAMES_MAX);
 }
 
 const action = (id: string, title: string, run: () => void, keys?: string): Command => ({
@@ -57,7 +75,8 @@ export function useRecordingCommands(poles: readonly Pole[], tree: Tree | undefi
   const parts = useMemo(
     () =>
       commandList([
-        action('go rows', 'Go to the rows of the trace', () => focusOn('[role="treegrid"] [tabindex="0"]'), 'G T'),
+        action('go rows', 'Go to the rows of the trace', () => goTo('trace', '[role="treegrid"] [tabindex="0"]', actions), 'G T'),
+        action('go operations', 'Go to the operations', () => goTo('operations', '[data-cell="name"][tabindex="0"]', actions), 'G O'),
         action('go poles', 'Go to the long poles', () => focusOn('[aria-label="Table of long poles"]'), 'G L'),
         action('go profile', 'Go to the flame graph', () => focusOn('[data-node][tabindex="0"]'), 'G P'),
         action('source', 'Show the source of the selected function', () => actions.showSource(true)),

@@ -1,5 +1,16 @@
 import { useQuery } from '@tanstack/react-query';
-import { type CSSProperties, type KeyboardEvent, type PointerEvent, useDeferredValue, useEffect, useMemo, useRef } from 'react';
+import {
+  type CSSProperties,
+  type KeyboardEvent,
+  lazy,
+  type PointerEvent,
+  type ReactNode,
+  Suspense,
+  useDeferredValue,
+  useEffect,
+  useMemo,
+  useRef,
+} from 'react';
 import type { Frame, Poles, Summary, Tree } from '../../api/types.gen';
 import { clamp } from '../../base/math';
 import type { WaterfallScene } from '../../canvas/draw-waterfall';
@@ -8,6 +19,7 @@ import { isWhole, WHOLE } from '../../logic/excerpt';
 import { foundSpans, onPathOf, readFind, rowsWith } from '../../logic/find';
 import { counted, formatCommand, formatDuration, shortCommand } from '../../logic/format';
 import { spanOfHandle } from '../../logic/handles';
+import { isOfManyTraces } from '../../logic/operations';
 import { allNotes } from '../../logic/quality';
 import { usePreparedTree, useSpanMarks, useVisibleSpans } from '../../state/derived';
 import { isTrace, shortRecording } from '../../state/kept-trace';
@@ -15,7 +27,7 @@ import { PANEL_SHARE_MAX, PANEL_SHARE_MIN, panelShareAtom } from '../../state/pr
 import { frameQuery, polesQuery, spanQuery, summaryQuery, treeQuery } from '../../state/queries';
 import { type Selection, useSelection } from '../../state/selection';
 import { useAtom } from '../../state/store';
-import { foldOf, readRange } from '../../state/url';
+import { foldOf, readRange, viewOf } from '../../state/url';
 import { isTyping } from '../parts/keyboard';
 import { Name } from '../parts/name';
 import { Failure, Skeleton } from '../parts/notice';
@@ -32,19 +44,27 @@ import { useRecordingCommands } from './recording-commands';
 import { RecordingSkeleton } from './recording-skeleton';
 import { SelectionPanel } from './selection-panel';
 import { SourceDock } from './source-dock';
+import { ViewSwitch } from './view-switch';
 import { Waterfall } from './waterfall';
+
+// Most visits need only the trace; the table comes in a file of its own, after the trace.
+const loadOperations = () => import('./operations');
+const Operations = lazy(async () => ({ default: (await loadOperations()).Operations }));
 
 function TraceRows({
   tree,
   poles,
   frame,
   rootTag,
+  head,
   selection,
 }: {
   readonly tree: Tree;
   readonly poles: Poles;
   readonly frame: Frame | undefined;
   readonly rootTag: WaterfallScene['rootTag'];
+  /** The switch to the operations. */
+  readonly head: ReactNode;
   readonly selection: Selection;
 }) {
   const { search, actions } = selection;
@@ -83,6 +103,7 @@ function TraceRows({
       urlRange={urlRange}
       excerpt={selection.excerpt}
       rootTag={rootTag}
+      head={head}
       actions={actions}
     />
   );
@@ -157,20 +178,27 @@ function Loaded({ selection, summary }: { readonly selection: Selection; readonl
   const share = useAtom(panelShareAtom, (value) => value);
   const isProfile = summary.of === 'profile';
   const pole = selectedPole(poles, search.pole, search.span);
+  const isMany = isOfManyTraces(summary);
+  const view = viewOf(search, isMany);
+  const isTraceShown = view === 'trace';
 
   useRecordingCommands(poles.poles, tree.data, actions);
+  useEffect(() => {
+    // A server that is gone is reported when somebody opens the table.
+    if (tree.data !== undefined) loadOperations().catch(() => undefined);
+  }, [tree.data]);
 
   useEffect(() => {
     const onKey = (event: globalThis.KeyboardEvent): void => {
       if (event.key !== 'Escape' || isTyping(event)) return;
-      if (search.find !== undefined) actions.find('');
+      if (search.find !== undefined && isTraceShown) actions.find('');
       else if (search.frame !== undefined) actions.selectFrame(null);
       else if (!isWhole(excerpt)) actions.selectExcerpt(WHOLE);
       else if (search.span !== undefined) actions.selectSpan(null);
     };
     window.addEventListener('keydown', onKey);
     return () => window.removeEventListener('keydown', onKey);
-  }, [search.find, search.frame, search.span, excerpt, actions]);
+  }, [search.find, search.frame, search.span, isTraceShown, excerpt, actions]);
 
   // Where the panel is below the trace, a selection goes there: nobody sees it change from above.
   const panel = useRef<HTMLElement>(null);
@@ -193,6 +221,7 @@ function Loaded({ selection, summary }: { readonly selection: Selection; readonl
     if (search.span === undefined && search.id === undefined && pole !== null) actions.openPole(pole);
   }, [pole, search.span, search.id, actions]);
 
+  const head = <ViewSwitch view={view} actions={actions} />;
   return (
     <>
       <Topbar
@@ -231,12 +260,18 @@ function Loaded({ selection, summary }: { readonly selection: Selection; readonl
               />
             )}
             {allPoles.error !== null && <Failure error={allPoles.error} retry={() => allPoles.refetch()} />}
-            {tree.data !== undefined && (
+            {tree.data !== undefined && !isTraceShown && (
+              <Suspense fallback={<Skeleton lines={14} label="Loading the operations" />}>
+                <Operations tree={tree.data} notes={notes} head={head} selection={selection} />
+              </Suspense>
+            )}
+            {tree.data !== undefined && isTraceShown && (
               <TraceRows
                 tree={tree.data}
                 poles={poles}
                 frame={shownFrame}
                 rootTag={summary.of === 'trace' || summary.of === 'file' ? summary.of : 'process'}
+                head={head}
                 selection={selection}
               />
             )}

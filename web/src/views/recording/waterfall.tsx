@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from 'react';
+import { type ReactNode, useCallback, useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import type { Pole } from '../../api/types.gen';
 import type { SpanIndex } from '../../base/brand';
 import type { WaterfallScene } from '../../canvas/draw-waterfall';
@@ -42,6 +42,7 @@ export function Waterfall({
   urlRange,
   excerpt,
   rootTag,
+  head,
   actions,
 }: {
   readonly prepared: PreparedTree;
@@ -61,6 +62,8 @@ export function Waterfall({
   readonly excerpt: Excerpt;
   /** What the first row stands for. */
   readonly rootTag: WaterfallScene['rootTag'];
+  /** The switch to the operations. */
+  readonly head: ReactNode;
   readonly actions: SelectionActions;
 }) {
   const { tree, path, full } = prepared;
@@ -119,7 +122,8 @@ export function Waterfall({
   return (
     <section className={css.trace} aria-label="Trace">
       <div className={css.bar}>
-        <h2>Trace</h2>
+        <h2 className={parts.visuallyHidden}>Trace</h2>
+        {head}
         <p>
           {[
             ...(spans > 0 || prepared.processes === 0 ? [counted(spans, 'span')] : []),
