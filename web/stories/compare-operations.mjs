@@ -45,6 +45,8 @@ async function walk(page, url, shoot) {
   await page.goto(url);
   await page.getByRole('link', { name: 'r1', exact: true }).click();
   await table(page).waitFor();
+  await page.getByRole('heading', { name: /^2,000\straces; p99 of POST \/checkout is [\d.]+ms\.$/ }).waitFor();
+  expect((await page.getByRole('region', { name: 'Long poles' }).count()) === 0, 'many traces have a table of long poles');
   await shoot('operations');
 
   await orderBy(page, 'p99', 'descending');

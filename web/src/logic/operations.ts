@@ -227,11 +227,16 @@ export function sortedOperations(rows: readonly Operation[], order: ReadOrder): 
   });
 }
 
+/** The common name, or the common service of a row without one. */
+export function titleOfOperation({ name, service }: Operation): string {
+  if (name === null) return namedService(service ?? '') || 'no service';
+  return name === '' ? '(no name)' : name;
+}
+
 /** `POST /checkout of shop`; only a name or a service if the row has only that. */
-export function operationInWords({ name, service }: Operation): string {
-  const named = service === null ? '' : namedService(service);
-  if (name === null) return named || 'no service';
-  return `${name === '' ? '(no name)' : name}${named === '' ? '' : ` of ${named}`}`;
+export function operationInWords(operation: Operation): string {
+  const named = operation.name === null ? '' : namedService(operation.service ?? '');
+  return `${titleOfOperation(operation)}${named === '' ? '' : ` of ${named}`}`;
 }
 
 /** A recording with more traces is a load of requests: no single trace of it is the answer. */

@@ -1,4 +1,5 @@
-import type { Deployment, Pole, Poles, Quality, Summary } from '../../api/types.gen';
+import { useMemo } from 'react';
+import type { Deployment, Pole, Poles, Quality, Summary, Tree } from '../../api/types.gen';
 import { ratio } from '../../base/math';
 import { contextOf, evidenceInWords, isAllOfIt, isWorthwhile, nameOfPole, wallAfter, wholeInWords } from '../../logic/answer';
 import { deploymentParts } from '../../logic/deployment';
@@ -13,6 +14,7 @@ import {
   formatShare,
 } from '../../logic/format';
 import { wasSampled } from '../../logic/no-samples';
+import { isOfManyTraces, mainOperation, tailOf, titleOfOperation } from '../../logic/operations';
 import { foldedForks, graveNotes } from '../../logic/quality';
 import type { SelectionActions } from '../../state/selection';
 import { Breakable } from '../parts/name';
@@ -79,6 +81,30 @@ function Sentence({ pole, summary }: { readonly pole: Pole | undefined; readonly
         : ` is the long pole: without it this ${wholeInWords(summary)} would be `}
       <em>{formatRangeInWords(saved)} shorter</em>: {formatRange(wallAfter(saved, wallNanos))} instead of {formatDuration(wallNanos)}.
     </h1>
+  );
+}
+
+/** How long the operation takes in which the traces spend most of their time. */
+function ManyTraces({ summary, tree }: { readonly summary: Summary; readonly tree: Tree | undefined }) {
+  const main = useMemo(() => (tree === undefined ? null : mainOperation(tree)), [tree]);
+  const tail = main === null ? null : tailOf(main);
+  return (
+    <>
+      <h1 className={css.sentence}>
+        <strong>{counted(summary.traces, 'trace')}</strong>
+        {main !== null && tail !== null && (
+          <>
+            ; {tail.label} of{' '}
+            <strong>
+              <Breakable text={titleOfOperation(main)} />
+            </strong>{' '}
+            is <em>{formatDuration(tail.nanos)}</em>
+          </>
+        )}
+        .
+      </h1>
+      <p className={css.why}>Each trace ends on its own, so no long pole delays them all: compare their operations.</p>
+    </>
   );
 }
 
@@ -223,23 +249,28 @@ function DeploymentTime({ deployment, wallNanos }: { readonly deployment: Deploy
 export function AnswerHeader({
   summary,
   poles,
+  tree,
   notes,
   actions,
 }: {
   readonly summary: Summary;
   readonly poles: Poles;
+  /** Its spans, once they are there. */
+  readonly tree: Tree | undefined;
   readonly notes: readonly Quality[];
   readonly actions: SelectionActions;
 }) {
   const pole = poles.poles[0];
   const isProfile = summary.of === 'profile';
+  const isMany = isOfManyTraces(summary);
   const worthwhile =
-    !isProfile && summary.of !== 'command_alone' && pole !== undefined && isWorthwhile(pole.savesIfZeroNanos, summary.wallNanos);
+    !isProfile && !isMany && summary.of !== 'command_alone' && pole !== undefined && isWorthwhile(pole.savesIfZeroNanos, summary.wallNanos);
   return (
     <section className={css.answer} aria-label="Answer">
       <div>
         {summary.of === 'profile' && <HottestFunction summary={summary} />}
-        {summary.of !== 'profile' && <Sentence pole={pole} summary={summary} />}
+        {isMany && <ManyTraces summary={summary} tree={tree} />}
+        {!isProfile && !isMany && <Sentence pole={pole} summary={summary} />}
         {worthwhile && <Reason pole={pole} poles={poles} actions={actions} />}
         <Facts summary={summary} />
         <RunBefore summary={summary} />

@@ -14,6 +14,7 @@ import {
   type Operations,
   operationInWords,
   type ReadOrder,
+  titleOfOperation,
 } from '../../logic/operations';
 import { namedService } from '../../logic/span-words';
 import type { SelectionActions } from '../../state/selection';
@@ -122,7 +123,7 @@ const Row = memo(function Row({
         >
           {name === null && swatch}
           <span className={css.text}>
-            <Breakable text={name === null ? named || 'no service' : name === '' ? '(no name)' : name} />
+            <Breakable text={titleOfOperation(operation)} />
           </span>
         </button>
         {name !== null && named !== '' && (

@@ -239,7 +239,7 @@ function Loaded({ selection, summary }: { readonly selection: Selection; readonl
           <Name text={shortCommand(summary.command)} />
         </code>
       </Topbar>
-      <AnswerHeader summary={summary} poles={poles} notes={notes} actions={actions} />
+      <AnswerHeader summary={summary} poles={poles} tree={tree.data} notes={notes} actions={actions} />
       {isProfile && (
         <main className={css.profile}>
           <section className={css.panel} aria-label="Selection">
@@ -250,7 +250,8 @@ function Loaded({ selection, summary }: { readonly selection: Selection; readonl
       {!isProfile && (
         <main className={css.split} style={{ '--panel-share': share } as CSSProperties}>
           <div className={css.left}>
-            {summary.of !== 'command_alone' && (
+            {/* Many traces have no end in common that a pole could delay: their table has the room. */}
+            {summary.of !== 'command_alone' && (isTraceShown || !isMany) && (
               <PolesTable
                 poles={poles}
                 isWhole={allPoles.data !== undefined}
