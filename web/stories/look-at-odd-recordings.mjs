@@ -40,6 +40,28 @@ export async function lookAtOddRecordings(server, directory = null) {
       await page.getByRole('button', { name: /^Data quality/ }).click();
       await says(page, 'spans whose parent is not in the recording');
     });
+    // The trace of a server is no run.
+    await look('trace', '/r/r7', {}, async (page) => {
+      await page.route(/\/api\/recordings\/r7(\/poles)?$/, async (route) => {
+        const document = await (await route.fetch()).json();
+        await route.fulfill({ json: { ...document, of: 'trace' } });
+      });
+      await page.reload();
+      await says(page, 'Whole trace');
+      await settled(page);
+      for (const [words, title] of [
+        ['whole', 'Show the whole trace'],
+        ['without', /^Imagine the trace without p1, or with it again/],
+      ]) {
+        await page.keyboard.press('Control+k');
+        await page.keyboard.type(words);
+        await page.getByRole('option', { name: title }).first().waitFor();
+        expect((await page.getByRole('option', { name: 'the run' }).count()) === 0, `"${words}" in the palette finds a run`);
+        await page.keyboard.press('Escape');
+        await page.getByRole('combobox').waitFor({ state: 'detached' });
+      }
+      expect((await page.getByText('the run would').count()) === 0, 'the page of a trace speaks of a run');
+    });
     await look('killed', '/r/r3', {}, async (page) => {
       await says(page, 'longpole was killed:');
       await says(page, 'shares from fewer than 20 are rough.');

@@ -1,5 +1,5 @@
 /** The answer of a recording: what to fix first, what it saves, and which code is behind it. */
-import type { Answer, NanosRange, Piece, Pole, Poles, Summary, TopFrame } from '../api/types.gen';
+import type { Answer, NanosRange, Piece, Pole, Poles, Summarised, Summary, TopFrame } from '../api/types.gen';
 import type { Nanos } from '../base/brand';
 import { ratio } from '../base/math';
 import { counted, formatDuration } from './format';
@@ -16,9 +16,23 @@ export function contextOf(pole: { readonly name: string; readonly context: strin
   return pole.context === null || pole.name.includes(pole.context) ? null : pole.context;
 }
 
-/** What a summary is of: the word after `this`. */
-export function wholeInWords(summary: Summary): string {
-  return summary.of === 'trace' ? 'trace' : 'run';
+/** What would end sooner: the word after `this`. */
+export function wholeInWords(of: Summarised): string {
+  return of === 'trace' ? 'trace' : 'run';
+}
+
+const WHOLE: Readonly<Record<Summarised, string>> = {
+  command: 'run',
+  command_alone: 'run',
+  attached: 'recording',
+  trace: 'trace',
+  file: 'file',
+  profile: 'profile',
+};
+
+/** What a page shows all of: the word after `whole`. */
+export function subjectInWords(of: Summarised): string {
+  return WHOLE[of];
 }
 
 /** `python3 › parse_rules`: the operation of a pole, and the part of its own time that it is. */

@@ -12,7 +12,7 @@ const KEYS: readonly { readonly title: string; readonly keys: readonly (readonly
       [['W', 'S'], 'zoom in, out'],
       [['A', 'D'], 'earlier, later'],
       [['Z'], 'zoom to the selected range or span'],
-      [['0'], 'whole run'],
+      [['0'], 'whole run or trace'],
       [['Ctrl', 'wheel'], 'zoom at the pointer'],
       [['Shift', 'wheel'], 'earlier, later'],
       [['drag on the ruler or a thread'], 'select a range of time'],

@@ -51,7 +51,7 @@ function Sentence({ pole, summary }: { readonly pole: Pole | undefined; readonly
   if (!isWorthwhile(pole.savesIfZeroNanos, wallNanos)) {
     return (
       <h1 className={css.sentence}>
-        Speeding up one operation alone would not shorten this {wholeInWords(summary)}: parallel work takes as long.
+        Speeding up one operation alone would not shorten this {wholeInWords(summary.of)}: parallel work takes as long.
       </h1>
     );
   }
@@ -61,7 +61,7 @@ function Sentence({ pole, summary }: { readonly pole: Pole | undefined; readonly
     return (
       <h1 className={css.sentence}>
         <PoleSubject pole={pole} />
-        {pole.count > 1 ? ` ${summary.spans === 0 ? 'processes' : 'spans'} take` : ' takes'} all of this {wholeInWords(summary)}:{' '}
+        {pole.count > 1 ? ` ${summary.spans === 0 ? 'processes' : 'spans'} take` : ' takes'} all of this {wholeInWords(summary.of)}:{' '}
         {formatDuration(wallNanos)}.
       </h1>
     );
@@ -77,8 +77,8 @@ function Sentence({ pole, summary }: { readonly pole: Pole | undefined; readonly
         </>
       )}
       {pole.count > 1
-        ? ` are the long pole: without them this ${wholeInWords(summary)} would be `
-        : ` is the long pole: without it this ${wholeInWords(summary)} would be `}
+        ? ` are the long pole: without them this ${wholeInWords(summary.of)} would be `
+        : ` is the long pole: without it this ${wholeInWords(summary.of)} would be `}
       <em>{formatRangeInWords(saved)} shorter</em>: {formatRange(wallAfter(saved, wallNanos))} instead of {formatDuration(wallNanos)}.
     </h1>
   );

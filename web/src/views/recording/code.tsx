@@ -88,6 +88,7 @@ export function Code({
   span,
   spanId,
   spans,
+  whole,
   named,
   noSamples,
   hasTimes = true,
@@ -101,6 +102,8 @@ export function Code({
   readonly spanId: string | null;
   /** Number of spans in the recording. */
   readonly spans: number;
+  /** What the recording is of: the word after `whole`. */
+  readonly whole: string;
   /** Handle of the function that the server names first for the selection. */
   readonly named: (flame: Flame) => string | null;
   readonly noSamples: (time: FlameTime) => NoSamples;
@@ -147,6 +150,7 @@ export function Code({
         <FrameCard
           recording={recording}
           handle={frame}
+          whole={whole}
           selectedSpan={search.span ?? null}
           showsSource={search.source === 1}
           actions={actions}

@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import type { Summary, Thread } from '../../api/types.gen';
+import { subjectInWords } from '../../logic/answer';
 import { codeOfThread, nameOfThread, rangeInWords, threadsInWords, WHOLE } from '../../logic/excerpt';
 import { counted, formatDuration } from '../../logic/format';
 import { whyExcerptHasNoSamples } from '../../logic/no-samples';
@@ -81,7 +82,11 @@ export function ExcerptPanel({ selection, summary }: { readonly selection: Selec
           {data !== undefined && <p aria-live="polite">{threadsInWords(own === undefined ? data : { ...data, threads: [own] })}</p>}
           <p className={css.chips}>
             {excerpt.range !== null && (
-              <Chip text={rangeInWords(excerpt.range)} label="Show the whole run" onRemove={() => actions.selectExcerpt({ range: null })} />
+              <Chip
+                text={rangeInWords(excerpt.range)}
+                label={`Show the whole ${subjectInWords(summary.of)}`}
+                onRemove={() => actions.selectExcerpt({ range: null })}
+              />
             )}
             {excerpt.thread !== null && (
               <Chip text={title} label="Show all threads" onRemove={() => actions.selectExcerpt({ thread: null })} />
@@ -126,6 +131,7 @@ export function ExcerptPanel({ selection, summary }: { readonly selection: Selec
         span={span}
         spanId={null}
         spans={summary.spans}
+        whole={subjectInWords(summary.of)}
         named={() => null}
         noSamples={(time) => whyExcerptHasNoSamples(summary, time, excerpt.thread !== null)}
       />

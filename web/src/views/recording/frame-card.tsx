@@ -14,12 +14,15 @@ import css from './recording.module.css';
 export function FrameCard({
   recording,
   handle,
+  whole,
   selectedSpan,
   showsSource,
   actions,
 }: {
   readonly recording: string;
   readonly handle: string;
+  /** What the recording is of: the word after `whole`. */
+  readonly whole: string;
   readonly selectedSpan: string | null;
   /** Whether the page shows its source. */
   readonly showsSource: boolean;
@@ -38,7 +41,7 @@ export function FrameCard({
             {data.file !== '' && ` · ${data.file}`} ·{' '}
             {data.samples === 0
               ? 'no on-CPU samples'
-              : `on-CPU in the whole run: ${formatDuration(data.totalNanos)} total, ${formatDuration(data.selfNanos)} self, ${counted(data.samples, 'sample')}`}
+              : `on-CPU in the whole ${whole}: ${formatDuration(data.totalNanos)} total, ${formatDuration(data.selfNanos)} self, ${counted(data.samples, 'sample')}`}
             {data.waits > 0 && ` · blocked ${formatDuration(data.waitedNanos)}, ${counted(data.waits, 'wait')}`}
           </small>
         </h3>

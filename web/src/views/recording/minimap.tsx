@@ -5,7 +5,16 @@ import type { WaterfallEngine } from '../../canvas/waterfall-engine';
 import css from './recording.module.css';
 
 /** The whole recording in a strip: operations in flight, the critical path, and the part that is on the screen. */
-export function Minimap({ engine, palette }: { readonly engine: WaterfallEngine; readonly palette: () => Palette }) {
+export function Minimap({
+  engine,
+  palette,
+  whole,
+}: {
+  readonly engine: WaterfallEngine;
+  readonly palette: () => Palette;
+  /** What it shows all of: the word after `whole`. */
+  readonly whole: string;
+}) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const from = useRef<Nanos | null>(null);
   const { full, view } = engine;
@@ -19,7 +28,7 @@ export function Minimap({ engine, palette }: { readonly engine: WaterfallEngine;
     // biome-ignore lint/a11y/noStaticElementInteractions: for the mouse; W, S, A and D do the same from the keyboard
     <div
       className={css.minimap}
-      title="operations at once; drag to zoom to a range, double-click to show the whole run"
+      title={`operations at once; drag to zoom to a range, double-click to show the whole ${whole}`}
       onPointerDown={(event) => {
         from.current = timeOf(event);
         event.currentTarget.setPointerCapture(event.pointerId);

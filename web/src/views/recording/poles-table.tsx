@@ -1,7 +1,7 @@
 import { useEffect, useRef } from 'react';
 import type { Pole, Poles } from '../../api/types.gen';
 import { ratio } from '../../base/math';
-import { contextOf, nameOfPole, nameOfResource, poleInWords, whyInWords } from '../../logic/answer';
+import { contextOf, nameOfPole, nameOfResource, poleInWords, wholeInWords, whyInWords } from '../../logic/answer';
 import { counted, formatDuration, formatRange } from '../../logic/format';
 import { namedService } from '../../logic/span-words';
 import type { SelectionActions } from '../../state/selection';
@@ -78,7 +78,7 @@ function PoleRow({
       </tr>
       <tr className={css.whyRow} onClick={() => actions.selectPole(pole)}>
         <td className={css.withoutCell}>
-          <label title={`what the run would take without ${pole.handle}`}>
+          <label title={`what the ${wholeInWords(poles.of)} would take without ${pole.handle}`}>
             <input
               type="checkbox"
               checked={isWithout}
@@ -115,6 +115,7 @@ export function PolesTable({
   readonly actions: SelectionActions;
 }) {
   const table = useRef<HTMLDivElement>(null);
+  const whole = wholeInWords(poles.of);
   const gone = without === undefined ? [] : readWithout(without);
   // When a selection comes from elsewhere, scroll only the table, not its container.
   useEffect(() => {
@@ -129,7 +130,9 @@ export function PolesTable({
     <section className={poles.poles.length > 0 ? css.poles : css.noPoles} aria-label="Long poles">
       <div className={css.bar}>
         <h2>Long poles</h2>
-        <p className={css.polesRemark}>how much sooner the run would end · check poles to sum them · dependencies ◆ certain ◇ inferred</p>
+        <p className={css.polesRemark}>
+          how much sooner the {whole} would end · check poles to sum them · dependencies ◆ certain ◇ inferred
+        </p>
       </div>
       {without !== undefined && gone.length > 0 && <WhatIfLine poles={poles} without={without} actions={actions} />}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard must reach every scroll container */}
@@ -148,13 +151,13 @@ export function PolesTable({
                 </th>
                 <th
                   className={css.colSaves}
-                  title="how much sooner the run would end if the operation and all its descendants took no time"
+                  title={`how much sooner the ${whole} would end if the operation and all its descendants took no time`}
                 >
                   Saves
                 </th>
                 <th
                   className={css.colHalf}
-                  title="how much sooner the run would end if the operation and all its descendants took half the time"
+                  title={`how much sooner the ${whole} would end if the operation and all its descendants took half the time`}
                 >
                   2× faster
                 </th>

@@ -1,7 +1,7 @@
 /** What the reader can do with a recording, for the command palette. */
 import { useMemo } from 'react';
-import type { Flame, FlameTime, Pole, Tree } from '../../api/types.gen';
-import { nameOfPole } from '../../logic/answer';
+import type { Flame, FlameTime, Poles, Tree } from '../../api/types.gen';
+import { nameOfPole, wholeInWords } from '../../logic/answer';
 import { FLAME_TIME_WORDS } from '../../logic/flame-time';
 import { bestMatches } from '../../logic/fuzzy';
 import { spanHandle } from '../../logic/handles';
@@ -42,8 +42,8 @@ const action = (id: string, title: string, run: () => void, keys?: string): Comm
   ...(keys === undefined ? {} : { keys }),
 });
 
-/** Poles by their rank, and to imagine the run without them. */
-function polesSource(poles: readonly Pole[], actions: SelectionActions): CommandSource {
+/** Poles by their rank, and to imagine the run or trace without them. */
+function polesSource({ poles, of }: Poles, actions: SelectionActions): CommandSource {
   return commandList([
     ...poles.map((pole) => ({
       id: pole.handle,
@@ -52,8 +52,10 @@ function polesSource(poles: readonly Pole[], actions: SelectionActions): Command
       run: () => actions.selectPole(pole),
     })),
     ...poles.map((pole) =>
-      action(`without ${pole.handle}`, `Imagine the run without ${pole.handle}, or with it again: ${nameOfPole(pole)}`, () =>
-        actions.toggleWithout(pole.handle),
+      action(
+        `without ${pole.handle}`,
+        `Imagine the ${wholeInWords(of)} without ${pole.handle}, or with it again: ${nameOfPole(pole)}`,
+        () => actions.toggleWithout(pole.handle),
       ),
     ),
   ]);
@@ -71,7 +73,7 @@ function spansSource(tree: Tree, actions: SelectionActions): CommandSource {
 }
 
 /** Adds commands for the poles and the spans, and commands that go to parts of the page. */
-export function useRecordingCommands(poles: readonly Pole[], tree: Tree | undefined, actions: SelectionActions): void {
+export function useRecordingCommands(poles: Poles, tree: Tree | undefined, actions: SelectionActions): void {
   const parts = useMemo(
     () =>
       commandList([
@@ -104,7 +106,7 @@ export interface TimelineActions {
 }
 
 /** Adds commands for it. */
-export function useTimelineCommands(timeline: TimelineActions): void {
+export function useTimelineCommands(timeline: TimelineActions, whole: string): void {
   const source = useMemo(
     () =>
       commandList([
@@ -112,13 +114,13 @@ export function useTimelineCommands(timeline: TimelineActions): void {
         action('next', 'Next long pole or match', () => timeline.step(1), '.'),
         action('previous', 'Previous long pole or match', () => timeline.step(-1), ','),
         action('zoom', 'Zoom to the selected range or span', timeline.zoomToSelected, 'Z'),
-        action('whole', 'Show the whole run', timeline.zoomToAll, '0'),
+        action('whole', `Show the whole ${whole}`, timeline.zoomToAll, '0'),
         action('range', 'Select the range on the screen', timeline.selectRange, 'R'),
         action('collapse', 'Collapse all rows', timeline.collapse, '['),
         action('expand', 'Expand all rows', timeline.expand, ']'),
         action('threads', 'Show or hide threads', timeline.toggleThreads, '2'),
       ]),
-    [timeline],
+    [timeline, whole],
   );
   useCommands(source);
 }

@@ -14,7 +14,7 @@ import {
 import type { Frame, Poles, Summary, Tree } from '../../api/types.gen';
 import { clamp } from '../../base/math';
 import type { WaterfallScene } from '../../canvas/draw-waterfall';
-import { polesOfSummary, selectedPole } from '../../logic/answer';
+import { polesOfSummary, selectedPole, subjectInWords } from '../../logic/answer';
 import { isWhole, WHOLE } from '../../logic/excerpt';
 import { foundSpans, onPathOf, readFind, rowsWith } from '../../logic/find';
 import { counted, formatCommand, formatDuration, shortCommand } from '../../logic/format';
@@ -103,6 +103,7 @@ function TraceRows({
       urlRange={urlRange}
       excerpt={selection.excerpt}
       rootTag={rootTag}
+      whole={subjectInWords(poles.of)}
       head={head}
       actions={actions}
     />
@@ -182,7 +183,7 @@ function Loaded({ selection, summary }: { readonly selection: Selection; readonl
   const view = viewOf(search, isMany);
   const isTraceShown = view === 'trace';
 
-  useRecordingCommands(poles.poles, tree.data, actions);
+  useRecordingCommands(poles, tree.data, actions);
   useEffect(() => {
     // A server that is gone is reported when somebody opens the table.
     if (tree.data !== undefined) loadOperations().catch(() => undefined);

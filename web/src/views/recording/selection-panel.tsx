@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import type { Flame, Pole, Poles, Quality, Span, Summary } from '../../api/types.gen';
-import { contextOf, countedNodes, evidenceInWords, partOfPole, wholeInWords } from '../../logic/answer';
+import { contextOf, countedNodes, evidenceInWords, partOfPole, subjectInWords, wholeInWords } from '../../logic/answer';
 import { isWhole } from '../../logic/excerpt';
 import { counted, formatCommand, formatDuration, formatRange, shortCommand } from '../../logic/format';
 import { wasSampled, whyPartHasNoSamples, whyRunHasNoSamples, whySpanHasNoSamples } from '../../logic/no-samples';
@@ -67,7 +67,7 @@ function Savings({ span, pole, summary }: { readonly span: Span; readonly pole: 
       </dl>
       <p className={css.remark}>
         {savings.savesIfZeroNanos.high === 0
-          ? `Speeding up this operation would not shorten this ${wholeInWords(summary)}: parallel work takes as long.`
+          ? `Speeding up this operation would not shorten this ${wholeInWords(summary.of)}: parallel work takes as long.`
           : evidenceInWords(savings)}
         {ofPole !== null && ofSeveral !== null ? ` These numbers are of all ${ofSeveral} of ${ofPole.handle} together.` : ''}
         {group !== null && ` This one by itself saves ${formatRange(span.savings.savesIfZeroNanos)}.`}
@@ -222,6 +222,7 @@ function SpanPanel({
         span={part?.handle ?? span.handle}
         spanId={span.spanId}
         spans={summary.spans}
+        whole={subjectInWords(summary.of)}
         named={(flame) => (part === null ? firstFunction(span, flame) : (part.topFrames[0]?.handle ?? null))}
         noSamples={(time) =>
           part === null ? whySpanHasNoSamples(span, summary, notes, time) : whyPartHasNoSamples(part.part, span, summary, notes, time)
@@ -231,16 +232,6 @@ function SpanPanel({
     </>
   );
 }
-
-/** What the panel calls all of it. */
-const WHOLE: Readonly<Record<Summary['of'], string>> = {
-  command: 'Whole run',
-  command_alone: 'Whole run',
-  attached: 'Whole recording',
-  trace: 'Whole trace',
-  file: 'Whole file',
-  profile: 'Whole profile',
-};
 
 function RunPanel({
   selection,
@@ -255,7 +246,7 @@ function RunPanel({
     <>
       <div className={css.panelHead}>
         <div className={css.panelTitle}>
-          <h2>{WHOLE[summary.of]}</h2>
+          <h2>Whole {subjectInWords(summary.of)}</h2>
           <p>
             <code title={formatCommand(summary.command)}>{shortCommand(summary.command)}</code>
           </p>
@@ -266,6 +257,7 @@ function RunPanel({
         span={null}
         spanId={null}
         spans={summary.spans}
+        whole={subjectInWords(summary.of)}
         named={() => null}
         noSamples={(time) => whyRunHasNoSamples(summary, notes, time)}
         hasTimes={summary.of !== 'profile'}

@@ -16,7 +16,17 @@ export const CLICK_PIXELS = 4;
 /** Zoom for one pixel of the wheel. */
 const WHEEL_ZOOM = 1.0018;
 
-function SpanCard({ tree, span, pole }: { readonly tree: Tree; readonly span: SpanIndex; readonly pole: Pole | undefined }) {
+function SpanCard({
+  tree,
+  span,
+  pole,
+  whole,
+}: {
+  readonly tree: Tree;
+  readonly span: SpanIndex;
+  readonly pole: Pole | undefined;
+  readonly whole: string;
+}) {
   const onPath = at(tree.spans.onPathNanos, span);
   const samples = at(tree.spans.samples, span);
   const service = serviceOfSpan(tree, span);
@@ -32,7 +42,9 @@ function SpanCard({ tree, span, pole }: { readonly tree: Tree; readonly span: Sp
         <dt>duration</dt>
         <dd>{formatDuration(at(tree.spans.durationNanos, span))}</dd>
         <dt>starts</dt>
-        <dd>{formatDuration(at(tree.spans.startNanos, span))} into the run</dd>
+        <dd>
+          {formatDuration(at(tree.spans.startNanos, span))} into the {whole}
+        </dd>
         <dt>on path</dt>
         <dd>{onPath > 0 ? formatDuration(onPath) : 'not on the critical path'}</dd>
         <dt>samples</dt>
@@ -81,6 +93,7 @@ export function useWaterfallGestures(
   select: (span: SpanIndex) => void,
   toggle: (span: SpanIndex) => void,
   choose: (range: TimeRange) => void,
+  whole: string,
 ): WaterfallGestures {
   const { view, box, pointer, full } = engine;
   const press = useRef<Press | null>(null);
@@ -136,7 +149,9 @@ export function useWaterfallGestures(
     pointer.set({ ...pointer.get(), row: 'row' in found ? found.row : null, x: isOnAxis ? x : null });
     const { tree, poleOf } = engine.scene();
     const content =
-      'span' in found && found.zone !== 'fold' ? <SpanCard tree={tree} span={found.span} pole={poleOf.get(found.span)} /> : null;
+      'span' in found && found.zone !== 'fold' ? (
+        <SpanCard tree={tree} span={found.span} pole={poleOf.get(found.span)} whole={whole} />
+      ) : null;
     hover.set(content === null ? null : { x: event.clientX, y: event.clientY, content });
   };
 

@@ -66,9 +66,14 @@ function useTimelineActions(engine: WaterfallEngine, actions: SelectionActions, 
 }
 
 /** Keys that work wherever the focus is, and the same in the command palette. */
-export function useTimelineKeys(engine: WaterfallEngine, actions: SelectionActions, step: (direction: 1 | -1) => void): void {
+export function useTimelineKeys(
+  engine: WaterfallEngine,
+  actions: SelectionActions,
+  step: (direction: 1 | -1) => void,
+  whole: string,
+): void {
   const timeline = useTimelineActions(engine, actions, step);
-  useTimelineCommands(timeline);
+  useTimelineCommands(timeline, whole);
   useEffect(() => {
     const onKey = (event: globalThis.KeyboardEvent): void => {
       if (isTyping(event)) return;

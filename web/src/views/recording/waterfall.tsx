@@ -42,6 +42,7 @@ export function Waterfall({
   urlRange,
   excerpt,
   rootTag,
+  whole,
   head,
   actions,
 }: {
@@ -62,6 +63,8 @@ export function Waterfall({
   readonly excerpt: Excerpt;
   /** What the first row stands for. */
   readonly rootTag: WaterfallScene['rootTag'];
+  /** What the rows show all of: the word after `whole`. */
+  readonly whole: string;
   /** The switch to the operations. */
   readonly head: ReactNode;
   readonly actions: SelectionActions;
@@ -93,10 +96,10 @@ export function Waterfall({
   const toggle = useCallback((span: SpanIndex) => actions.setFold(toggled(engine.scene().fold, span)), [actions, engine]);
   useLayoutEffect(() => engine.chosen.set(excerpt.range), [engine, excerpt.range]);
   const choose = useCallback((range: TimeRange) => actions.selectExcerpt({ range }), [actions]);
-  const gestures = useWaterfallGestures(engine, host, hover, select, toggle, choose);
+  const gestures = useWaterfallGestures(engine, host, hover, select, toggle, choose, whole);
   const onKeyDown = useRowKeys(engine, host, focused, select, toggle);
   const step = useMarkSteps(engine, poles, currentPole, actions);
-  useTimelineKeys(engine, actions, step);
+  useTimelineKeys(engine, actions, step, whole);
   useRangeInUrl(engine, urlRange, actions);
   const box = useAtom(engine.box, (value) => value);
   useSelectedInSight(engine, rows, selected, box.height > 0, actions);
@@ -148,11 +151,11 @@ export function Waterfall({
         <IconButton label="Zoom out" shortcut="S" onClick={() => engine.zoom(1 / ZOOM_STEP, 0.5)}>
           <ZoomOutIcon />
         </IconButton>
-        <IconButton label="Whole run" shortcut="0" onClick={() => engine.moveTo(full, null)}>
+        <IconButton label={`Whole ${whole}`} shortcut="0" onClick={() => engine.moveTo(full, null)}>
           <FitIcon />
         </IconButton>
       </div>
-      <Minimap engine={engine} palette={palette} />
+      <Minimap engine={engine} palette={palette} whole={whole} />
       <div
         className={css.rows}
         ref={host}
