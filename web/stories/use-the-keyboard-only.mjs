@@ -88,6 +88,18 @@ async function findByPalette(page) {
   await until('the flame graph focused', async () => (await focusedNode(page)) !== null);
 }
 
+/** Goes to the first row while the rows move, as when the selection of the key before brings its row into sight. */
+async function goHomeWhileRowsMove(page) {
+  await press(page, 'End', focusedSpan, 's38');
+  await page.evaluate(() => {
+    const home = new KeyboardEvent('keydown', { key: 'Home', bubbles: true, cancelable: true });
+    document.activeElement?.dispatchEvent(home);
+    const wheel = new WheelEvent('wheel', { deltaY: 3000, bubbles: true, cancelable: true });
+    document.querySelector('[aria-label="Rows of the trace"]')?.dispatchEvent(wheel);
+  });
+  await until('the focus on the first row', async () => (await focusedSpan(page)) === 's1');
+}
+
 async function walk(page, url) {
   await page.goto(url);
   await page.getByRole('link', { name: 'r7' }).waitFor();
@@ -113,6 +125,7 @@ async function walk(page, url) {
   await press(page, 'ArrowLeft', focusedSpan, 's2');
   await page.keyboard.press('.');
   await until('the next pole selected', () => search(page).get('span') !== null);
+  await goHomeWhileRowsMove(page);
   await press(page, 'Home', focusedSpan, 's1');
   for (const span of ['s2', 's3', 's4', 's5']) await press(page, 'ArrowDown', focusedSpan, span);
   await page.keyboard.press('Enter');

@@ -1,5 +1,5 @@
 /** Keys of the focused row, and keys of the time axis that work everywhere. */
-import { type KeyboardEvent, type RefObject, useCallback, useEffect, useMemo } from 'react';
+import { type KeyboardEvent, type RefObject, useCallback, useEffect, useLayoutEffect, useMemo, useRef } from 'react';
 import type { Pole } from '../../api/types.gen';
 import type { RowIndex, SpanIndex } from '../../base/brand';
 import { at } from '../../base/column';
@@ -99,11 +99,35 @@ export function useTimelineKeys(
   }, [engine, timeline]);
 }
 
+/**
+ * Gives the focus to rows. A row that is to have it is in the document wherever the rows move meanwhile, so the focus is there at once: a frame later
+ * the selection of the key before could have moved the row off the screen.
+ */
+export function useRowFocus(
+  host: RefObject<HTMLDivElement | null>,
+  focused: SpanIndex | null,
+  setFocused: (span: SpanIndex) => void,
+): (span: SpanIndex) => void {
+  const wanted = useRef<SpanIndex | null>(null);
+  useLayoutEffect(() => {
+    if (focused === null || wanted.current !== focused) return;
+    wanted.current = null;
+    host.current?.querySelector<HTMLElement>(`[data-span="${spanHandle(focused)}"]`)?.focus({ preventScroll: true });
+  }, [host, focused]);
+  return useCallback(
+    (span) => {
+      wanted.current = span;
+      setFocused(span);
+    },
+    [setFocused],
+  );
+}
+
 /** Keys of the row that has the focus. */
 export function useRowKeys(
   engine: WaterfallEngine,
-  host: RefObject<HTMLDivElement | null>,
   focused: SpanIndex | null,
+  focus: (span: SpanIndex) => void,
   select: (span: SpanIndex) => void,
   toggle: (span: SpanIndex) => void,
 ): (event: KeyboardEvent) => void {
@@ -113,11 +137,9 @@ export function useRowKeys(
       const { rows } = engine.scene();
       const target = clamp(row, 0, rows.length - 1) as RowIndex;
       engine.setView({ ...engine.view.get(), topRow: engine.topRowFor(target) });
-      const handle = spanHandle(at(rows, target) as SpanIndex);
-      // The row exists once React has rendered the new view.
-      requestAnimationFrame(() => host.current?.querySelector<HTMLElement>(`[data-span="${handle}"]`)?.focus({ preventScroll: true }));
+      focus(at(rows, target) as SpanIndex);
     },
-    [engine, host],
+    [engine, focus],
   );
   return (event) => {
     if (focused === null || event.ctrlKey || event.metaKey || event.altKey) return;

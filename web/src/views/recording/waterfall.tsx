@@ -25,7 +25,7 @@ import css from './recording.module.css';
 import { RowsMirror } from './rows-mirror';
 import { TraceLegend } from './trace-legend';
 import { useWaterfallGestures } from './waterfall-gestures';
-import { useMarkSteps, useRowKeys, useTimelineKeys, ZOOM_STEP } from './waterfall-keys';
+import { useMarkSteps, useRowFocus, useRowKeys, useTimelineKeys, ZOOM_STEP } from './waterfall-keys';
 import { useRangeInUrl, useSelectedInSight } from './waterfall-url';
 
 /** The trace as rows: names on the left, time on the right. */
@@ -97,7 +97,7 @@ export function Waterfall({
   useLayoutEffect(() => engine.chosen.set(excerpt.range), [engine, excerpt.range]);
   const choose = useCallback((range: TimeRange) => actions.selectExcerpt({ range }), [actions]);
   const gestures = useWaterfallGestures(engine, host, hover, select, toggle, choose, whole);
-  const onKeyDown = useRowKeys(engine, host, focused, select, toggle);
+  const onKeyDown = useRowKeys(engine, focused, useRowFocus(host, focused, setFocused), select, toggle);
   const step = useMarkSteps(engine, poles, currentPole, actions);
   useTimelineKeys(engine, actions, step, whole);
   useRangeInUrl(engine, urlRange, actions);
