@@ -306,15 +306,22 @@ it('a flame graph names its samples and waits', () => {
   ]);
 });
 
-it('recordings are found by command, answer and handle', () => {
-  const { recordings } = decodeRecordings({ recordings: allRecordings().map(({ recording }) => recording), damaged: [] });
-  const find = (query: string) => matchingRecordings(recordings, query).map(({ recording }) => recording);
-  expect(find('')).toEqual(['r7', 'r6', 'r5', 'r4', 'r3', 'r2', 'r1']);
-  expect(find('HASH_block')).toEqual(['r7']);
-  expect(find('cargo build')).toEqual(['r3']);
-  expect(find('r6')).toEqual(['r6']);
-  expect(find('nothing like it')).toEqual([]);
-});
+/** All made-up recordings take seconds on a busy machine: one has 100,000 spans. */
+const RECORDINGS_MILLIS = 30_000;
+
+it(
+  'recordings are found by command, answer and handle',
+  () => {
+    const { recordings } = decodeRecordings({ recordings: allRecordings().map(({ recording }) => recording), damaged: [] });
+    const find = (query: string) => matchingRecordings(recordings, query).map(({ recording }) => recording);
+    expect(find('')).toEqual(['r7', 'r6', 'r5', 'r4', 'r3', 'r2', 'r1']);
+    expect(find('HASH_block')).toEqual(['r7']);
+    expect(find('cargo build')).toEqual(['r3']);
+    expect(find('r6')).toEqual(['r6']);
+    expect(find('nothing like it')).toEqual([]);
+  },
+  RECORDINGS_MILLIS,
+);
 
 it('a row has words for all of its marks', () => {
   const tree = decodeTree(deploy.tree());
