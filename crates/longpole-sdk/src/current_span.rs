@@ -7,13 +7,19 @@ use crate::thread_context;
 /// The span becomes the current one.
 #[inline]
 pub(crate) fn enter(key: Key, context: SpanContext) {
-    enter_words(key, ContextWords::new(&context));
+    enter_words(key, ContextWords::new(&context), "");
+}
+
+/// The same, of a span with a name in the program's source.
+#[inline]
+pub(crate) fn enter_named(key: Key, context: SpanContext, name: &'static str) {
+    enter_words(key, ContextWords::new(&context), name);
 }
 
 /// The same.
 #[inline]
-pub(crate) fn enter_words(key: Key, context: ContextWords) {
-    span_stack::push(key, context);
+pub(crate) fn enter_words(key: Key, context: ContextWords, name: &'static str) {
+    span_stack::push(key, context, name);
     thread_context::publish(context);
 }
 

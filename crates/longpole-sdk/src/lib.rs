@@ -107,6 +107,8 @@ mod diagnostic;
 mod encode;
 mod exporter;
 mod forks;
+#[cfg(feature = "heap")]
+pub mod heap;
 mod layer;
 mod locks;
 mod logs;

@@ -60,7 +60,7 @@ fn publish(current: &Context) {
         // Baggage, say, was attached to it.
         (before, now) if before == now => {}
         (Some(_), Some(now)) => current_span::replace_words(OTEL, words(now)),
-        (None, Some(now)) => current_span::enter_words(OTEL, words(now)),
+        (None, Some(now)) => current_span::enter_words(OTEL, words(now), ""),
         (_, None) => current_span::exit(OTEL),
     }
 }

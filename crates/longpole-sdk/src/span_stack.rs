@@ -20,10 +20,16 @@ const INLINE: usize = 8;
 struct Entered {
     key: Key,
     context: ContextWords,
+    /// The name that the program's source gives to the span; empty if there is none.
+    #[cfg_attr(
+        not(all(feature = "heap", target_os = "linux", not(target_arch = "arm"))),
+        allow(dead_code, reason = "the allocator reads it")
+    )]
+    name: &'static str,
 }
 
 impl Entered {
-    const NONE: Self = Self { key: Key { layer: 0, span: 0 }, context: ContextWords::NONE };
+    const NONE: Self = Self { key: Key { layer: 0, span: 0 }, context: ContextWords::NONE, name: "" };
 }
 
 thread_local! {
@@ -65,14 +71,21 @@ pub(crate) fn innermost() -> ContextWords {
     DEPTH.get().checked_sub(1).and_then(get).map_or(ContextWords::NONE, |entry| entry.context)
 }
 
+/// The name of the innermost span; empty if it has none, and past the inline entries: the allocator calls this, and must not borrow the others.
+#[cfg(all(feature = "heap", target_os = "linux", not(target_arch = "arm")))]
+pub(crate) fn innermost_name() -> &'static str {
+    let top = DEPTH.get().wrapping_sub(1);
+    if top < INLINE { ENTRIES.with(|entries| entries[top].get().name) } else { "" }
+}
+
 /// Adds a span, which is the innermost now.
 #[inline]
-pub(crate) fn push(key: Key, context: ContextWords) {
+pub(crate) fn push(key: Key, context: ContextWords, name: &'static str) {
     let depth = DEPTH.get();
     if depth < INLINE {
-        ENTRIES.with(|entries| entries[depth].set(Entered { key, context }));
+        ENTRIES.with(|entries| entries[depth].set(Entered { key, context, name }));
     } else {
-        push_deep(depth, Entered { key, context });
+        push_deep(depth, Entered { key, context, name });
     }
     DEPTH.set(depth + 1);
 }
@@ -114,8 +127,8 @@ fn remove_any(key: Key) -> Option<ContextWords> {
 /// Gives a span other ids, wherever it stands.
 pub(crate) fn replace(key: Key, context: ContextWords) {
     for at in 0..DEPTH.get() {
-        if get(at).is_some_and(|entry| entry.key == key) {
-            set(at, Entered { key, context });
+        if let Some(entry) = get(at).filter(|entry| entry.key == key) {
+            set(at, Entered { context, ..entry });
         }
     }
 }

@@ -3,8 +3,8 @@
 use super::House;
 use super::source::Source;
 
-/// The only files with `unsafe`: kernel calls and shared memory of the recorder, the record of the SDK, the one method that a subscriber
-/// in front of another one cannot do without, and the test programs that must do to themselves what no safe wrapper does.
+/// The only files with `unsafe`: kernel calls and shared memory of the recorder, the record of the SDK, its allocator and the unwinder, the one method that
+/// a subscriber in front of another one cannot do without, and the test programs that must do to themselves what no safe wrapper does.
 const UNSAFE_FILES: &[&str] = &[
     "crates/longpole-capture/src/sys/clock.rs",
     "crates/longpole-capture/src/sys/fork_exec.rs",
@@ -22,6 +22,8 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/longpole-capture/src/sys/wait.rs",
     "crates/longpole-capture/src/sys/signal_witness.rs",
     "crates/longpole-capture/src/perf/ring.rs",
+    "crates/longpole-sdk/src/heap/allocator.rs",
+    "crates/longpole-sdk/src/heap/recorder/backtrace.rs",
     "crates/longpole-sdk/src/process_context/linux.rs",
     "crates/longpole-sdk/src/registry_guard.rs",
     "crates/longpole-sdk/src/sys/linux.rs",

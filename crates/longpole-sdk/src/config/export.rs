@@ -168,17 +168,11 @@ pub(super) fn read_export(
             .complaints
             .push(format!("OTEL_BSP_MAX_CONCURRENT_EXPORTS={max_concurrent_exports}: {processor} sends one request at a time"));
     }
-    let file = |kind: &str| {
-        let names = [format!("OTEL_EXPORTER_OTLP_TRACES_{kind}"), format!("OTEL_EXPORTER_OTLP_{kind}")];
-        reader.first(&names.each_ref().map(String::as_str)).map(|(_, path)| path)
-    };
-    let files =
-        TlsFiles { certificate: file("CERTIFICATE"), client_certificate: file("CLIENT_CERTIFICATE"), client_key: file("CLIENT_KEY") };
     Some(ExportConfig {
         protocol,
-        tls: url.starts_with("https://").then_some(files),
+        tls: url.starts_with("https://").then(|| read_tls_files(reader)),
         url,
-        headers: read_headers(reader),
+        headers: read_headers(reader, &["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"]),
         request_timeout: reader.timeout(&["OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT"], 10_000),
         export_timeout: reader.timeout(&["OTEL_BSP_EXPORT_TIMEOUT"], 30_000),
         // A delay of nothing would keep a core busy with looking.
@@ -190,9 +184,16 @@ pub(super) fn read_export(
     })
 }
 
-fn read_headers(reader: &mut Variables<'_>) -> Vec<(String, String)> {
-    let names = ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"];
-    let Some((variable, text)) = reader.first(&names) else { return Vec::new() };
+pub(super) fn read_tls_files(reader: &Variables<'_>) -> TlsFiles {
+    let file = |kind: &str| {
+        let names = [format!("OTEL_EXPORTER_OTLP_TRACES_{kind}"), format!("OTEL_EXPORTER_OTLP_{kind}")];
+        reader.first(&names.each_ref().map(String::as_str)).map(|(_, path)| path)
+    };
+    TlsFiles { certificate: file("CERTIFICATE"), client_certificate: file("CLIENT_CERTIFICATE"), client_key: file("CLIENT_KEY") }
+}
+
+pub(super) fn read_headers(reader: &mut Variables<'_>, names: &[&str]) -> Vec<(String, String)> {
+    let Some((variable, text)) = reader.first(names) else { return Vec::new() };
     let headers = parse_pairs(&text).filter(|pairs| {
         pairs.iter().all(|(name, value)| ureq::http::HeaderName::from_str(name).is_ok() && ureq::http::HeaderValue::from_str(value).is_ok())
     });

@@ -5,15 +5,17 @@ use crate::options::SpanProcessor;
 use crate::span_context::SpanContext;
 
 mod export;
+#[cfg(all(feature = "heap", target_os = "linux", not(target_arch = "arm")))]
+mod heap;
 mod program;
 mod reader;
 mod resource;
 mod sampler;
 
-pub(crate) use self::export::ExportConfig;
-#[cfg(feature = "tls")]
-pub(crate) use self::export::TlsFiles;
+pub(crate) use self::export::{ExportConfig, TlsFiles};
 use self::export::{read_export, read_processor};
+#[cfg(all(feature = "heap", target_os = "linux", not(target_arch = "arm")))]
+pub(crate) use self::heap::{HeapConfig, HeapProgram, HeapPush};
 pub(crate) use self::program::Program;
 use self::reader::Variables;
 #[cfg(feature = "opentelemetry")]

@@ -352,7 +352,7 @@ where
             crate::otel_context::attach(self.key(id), context, carried.as_deref());
             return;
         }
-        current_span::enter(self.key(id), context);
+        current_span::enter_named(self.key(id), context, span.metadata().name());
     }
 
     fn on_exit(&self, id: &Id, _ctx: Context<'_, S>) {

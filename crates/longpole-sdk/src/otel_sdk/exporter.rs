@@ -60,7 +60,7 @@ pub(super) fn build_exporter(
         _ => OtlpExporter::builder()
             .with_http()
             .with_http_client(PlainHttp {
-                agent: http::agent(export)?,
+                agent: http::agent(export.tls.as_ref())?,
                 timeout: export.request_timeout,
                 unanswered: Arc::clone(unanswered),
             })

@@ -19,6 +19,8 @@ mod slot;
 
 #[cfg(not(target_os = "linux"))]
 pub(crate) use self::elsewhere::*;
+#[cfg(all(feature = "heap", target_os = "linux", not(target_arch = "arm")))]
+pub(crate) use self::slot::published;
 #[cfg(target_os = "linux")]
 pub(crate) use self::slot::{publish, thread_id, watch_forks, with_main_record};
 

@@ -75,6 +75,17 @@ impl Record {
         compiler_fence(Ordering::SeqCst);
     }
 
+    /// What its own thread wrote last; no span in the middle of a change, which a signal handler finds.
+    #[cfg(all(feature = "heap", target_os = "linux", not(target_arch = "arm")))]
+    pub(super) fn read(&self) -> ContextWords {
+        let (sequence, tail) = (self.sequence.load(Relaxed), self.tail.load(Relaxed));
+        if sequence % 2 != 0 || tail == 0 {
+            return ContextWords::NONE;
+        }
+        let trace_id = [self.trace_id[0].load(Relaxed), self.trace_id[1].load(Relaxed)];
+        ContextWords { trace_id, span_id: self.span_id.load(Relaxed), tail }
+    }
+
     /// Says what is current, in the order the format asks for.
     #[inline(always)]
     pub(super) fn write(&self, context: ContextWords) {

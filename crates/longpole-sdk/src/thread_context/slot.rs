@@ -217,6 +217,16 @@ impl Drop for EndOfThread {
     }
 }
 
+/// What this thread published last. Takes no lock and no memory, and works at any moment in the life of a thread: the allocator calls it.
+#[cfg(all(feature = "heap", target_os = "linux", not(target_arch = "arm")))]
+pub(crate) fn published() -> ContextWords {
+    SLOT.with(|slot| {
+        let record = slot.in_use.get();
+        // SAFETY: as in `ThreadSlot::record`.
+        if record.is_null() { ContextWords::NONE } else { unsafe { &*record }.read() }
+    })
+}
+
 /// The kernel's id of this thread, which the record holds anyway, so it costs a system call once per thread.
 pub(crate) fn thread_id() -> Option<u32> {
     Some(SLOT.with(|slot| slot.record().thread_id.load(Relaxed)))

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::answer::{Answer, USER_AGENT};
-use crate::config::ExportConfig;
+use crate::config::{ExportConfig, TlsFiles};
 use crate::encode;
 
 /// A collector's answer to spans is a few bytes; more is not read.
@@ -16,8 +16,8 @@ pub(crate) struct Http {
     headers: Vec<(String, String)>,
 }
 
-/// A client that talks to a collector and nobody else.
-pub(crate) fn agent(config: &ExportConfig) -> Result<ureq::Agent, String> {
+/// A client that talks to a collector and nobody else; `tls` for an address that begins with `https`.
+pub(crate) fn agent(tls: Option<&TlsFiles>) -> Result<ureq::Agent, String> {
     let client = ureq::Agent::config_builder()
         .http_status_as_error(false)
         // A collector is on this machine or beside it; a proxy for the web is not on the way.
@@ -28,11 +28,11 @@ pub(crate) fn agent(config: &ExportConfig) -> Result<ureq::Agent, String> {
         .user_agent(USER_AGENT)
         .build();
     #[cfg(feature = "tls")]
-    if let Some(files) = &config.tls {
+    if let Some(files) = tls {
         return super::tls::http_agent(client, files);
     }
     #[cfg(not(feature = "tls"))]
-    let _ = config;
+    let _ = tls;
     Ok(client.new_agent())
 }
 
@@ -56,7 +56,7 @@ where
 
 impl Http {
     pub(super) fn new(config: &ExportConfig) -> Result<Self, String> {
-        Ok(Self { agent: agent(config)?, url: config.url.clone(), headers: config.headers.clone() })
+        Ok(Self { agent: agent(config.tls.as_ref())?, url: config.url.clone(), headers: config.headers.clone() })
     }
 
     pub(super) fn send(&self, body: &[u8], timeout: Option<Duration>) -> Answer {
