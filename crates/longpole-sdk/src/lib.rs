@@ -86,6 +86,10 @@
 //! reads; the reader counts entries that were overwritten before it read them. Where a journal cannot be made, or grown, the SDK says
 //! so once on stderr and goes on without.
 //!
+//! # Memory
+//!
+//! With the feature `heap`, `heap` has a global allocator that samples: which functions and which spans hold the memory in use.
+//!
 //! # Forks
 //!
 //! A child made by `fork` without `exec` publishes its record, keeps a journal of its own, and passes contexts on; it sends no

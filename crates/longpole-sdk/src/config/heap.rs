@@ -114,7 +114,7 @@ fn name(resource: &Resource) -> String {
         };
         match key.as_str() {
             "service.name" => service = value,
-            // Of every program here, or of the machine: nobody would choose by them.
+            // The same for every program here, or for the machine: nobody would choose by them.
             "os.type" | "host.arch" | "process.executable.name" | "process.executable.path" => {}
             key if key.starts_with("telemetry.sdk.") => {}
             key => {

@@ -4,7 +4,7 @@
 pub(super) const WHY_NOT: &str = "heap profiles need Linux, and not on 32-bit Arm";
 
 /// A sample; there are none.
-pub(super) enum Sample {}
+pub(super) enum HeapSample {}
 
 #[inline(always)]
 pub(super) fn is_due(_bytes: usize) -> bool {
@@ -20,10 +20,10 @@ pub(super) fn allocated(_address: usize, _bytes: usize) {}
 
 pub(super) fn forget(_address: usize) {}
 
-pub(super) fn take(_address: usize) -> Option<Sample> {
+pub(super) fn take(_address: usize) -> Option<HeapSample> {
     None
 }
 
-pub(super) fn put_back(_address: usize, sample: &Sample) {
+pub(super) fn put_back(_address: usize, sample: &HeapSample) {
     match *sample {}
 }

@@ -39,8 +39,8 @@
 //! # What it costs
 //!
 //! An allocation that is not sampled costs a subtraction and a compare, a free one load and a compare. A sample costs about 3 µs, and 0.1 µs more for
-//! each frame beyond 25: `examples/heap_cost.rs` measures both. At most 98,304 samples are live at a time (48 GiB at the default), of 32,767
-//! different stacks of up to 128 frames: 31 MB of tables, and pages that are not used take no memory. What does not fit is counted, written into the
+//! each frame beyond 25: the example `heap_cost` of this crate measures both. At most 98,304 samples are live at a time (48 GiB at the default), of 32,767
+//! different stacks of up to 128 frames: 27 MB of tables, and pages that are not used take no memory. What does not fit is counted, written into the
 //! profile as a comment, and reported once on stderr.
 
 mod allocator;

@@ -22,20 +22,20 @@ const ANSWER_BYTES_MAX: u64 = 64 << 10;
 
 /// What the thread and the end of the process share.
 #[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
+struct PushEnd {
+    state: Mutex<PushState>,
     changed: Condvar,
     /// The last push failed: nobody waits for another one.
     has_failed: AtomicBool,
 }
 
 #[derive(Default)]
-struct State {
+struct PushState {
     is_ending: bool,
     has_ended: bool,
 }
 
-impl Ends for Shared {
+impl Ends for PushEnd {
     /// Has the last profile pushed, waiting no longer than for spans, nor for a server that did not answer the last time.
     fn end(&self) {
         let Some(mut state) = lock_briefly(&self.state) else { return };
@@ -54,14 +54,14 @@ impl Ends for Shared {
 
 /// Starts the thread.
 pub(super) fn start(config: HeapPush) {
-    let shared = Arc::new(Shared::default());
+    let shared = Arc::new(PushEnd::default());
     let theirs = Arc::clone(&shared);
     let server = config.server.clone();
     let run = move || Pusher::new(config).run(&theirs);
     let builder = own_threads::builder();
     match sys::with_signals_blocked(|| builder.spawn(run)) {
         Ok(_) => {
-            let ends: Weak<Shared> = Arc::downgrade(&shared);
+            let ends: Weak<PushEnd> = Arc::downgrade(&shared);
             at_exit::register(ends);
         }
         Err(error) => tell(&format!("cannot start a thread: {error}; pushing no heap profiles to {server}")),
@@ -92,7 +92,7 @@ impl Pusher {
         }
     }
 
-    fn run(mut self, shared: &Shared) {
+    fn run(mut self, shared: &PushEnd) {
         // To the profiler, this thread works for no span; to our layer, what it does is not the program's.
         thread_context::publish(ContextWords::NONE);
         own_threads::mark();
@@ -105,7 +105,7 @@ impl Pusher {
     }
 
     /// Waits and pushes; whether there is another turn.
-    fn turn(&mut self, shared: &Shared, agent: &ureq::Agent) -> bool {
+    fn turn(&mut self, shared: &PushEnd, agent: &ureq::Agent) -> bool {
         let state = lock(&shared.state);
         let waited = shared.changed.wait_timeout_while(state, self.config.every, |state| !state.is_ending);
         let is_ending = waited.unwrap_or_else(PoisonError::into_inner).0.is_ending;

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use super::super::recorder::NOT_KEPT;
 use super::Interval;
 use super::functions::{Resolved, Stacks, call_of, is_of_the_allocator};
-use super::rows::{Row, Span};
+use super::rows::{HeapRow, Span};
 use crate::encode;
 
 /// Numbers of the fields of a profile.
@@ -34,14 +34,14 @@ mod field {
 const NO_STACK: &str = "[stack not kept]";
 
 /// The table of texts; the first is empty.
-struct Texts {
+struct TextTable {
     numbers: HashMap<String, u64>,
     all: Vec<String>,
 }
 
-impl Texts {
+impl TextTable {
     fn new() -> Self {
-        Texts { numbers: HashMap::from([(String::new(), 0)]), all: vec![String::new()] }
+        TextTable { numbers: HashMap::from([(String::new(), 0)]), all: vec![String::new()] }
     }
 
     fn number(&mut self, text: &str) -> u64 {
@@ -79,7 +79,7 @@ struct Locations<'a> {
 }
 
 impl Locations<'_> {
-    fn number(&mut self, address: usize, texts: &mut Texts) -> u64 {
+    fn number(&mut self, address: usize, texts: &mut TextTable) -> u64 {
         if let Some(number) = self.numbers.get(&address) {
             return *number;
         }
@@ -87,14 +87,14 @@ impl Locations<'_> {
         self.numbers.insert(address, number);
         let place = self.resolved.places.get(&address);
         let file = place.and_then(|place| place.file);
-        let function = place.and_then(|place| Some((place.function.as_deref()?, place.symbol.as_deref()?)));
-        let function = function.map(|(name, symbol)| self.function(name, symbol, texts));
+        let function = place.and_then(|place| place.function.as_deref());
+        let function = function.map(|function| self.function(&function.name, &function.symbol, texts));
         self.location(number, file, call_of(address), function);
         number
     }
 
     /// Not at an address: 0 is none.
-    fn not_kept(&mut self, texts: &mut Texts) -> u64 {
+    fn not_kept(&mut self, texts: &mut TextTable) -> u64 {
         if let Some(number) = self.numbers.get(&0) {
             return *number;
         }
@@ -118,7 +118,7 @@ impl Locations<'_> {
         encode::bytes(&mut self.out, field::LOCATION, &inner);
     }
 
-    fn function(&mut self, name: &str, symbol: &str, texts: &mut Texts) -> u64 {
+    fn function(&mut self, name: &str, symbol: &str, texts: &mut TextTable) -> u64 {
         if let Some(number) = self.functions.get(symbol) {
             return *number;
         }
@@ -132,7 +132,7 @@ impl Locations<'_> {
 
 /// A profile.
 pub(super) fn profile(
-    rows: &[Row],
+    rows: &[HeapRow],
     stacks: &Stacks,
     resolved: &Resolved,
     interval: Interval,
@@ -140,7 +140,7 @@ pub(super) fn profile(
     comment: Option<&str>,
     span_name: impl Fn(u32) -> &'static str,
 ) -> Vec<u8> {
-    let (mut out, mut texts) = (Vec::new(), Texts::new());
+    let (mut out, mut texts) = (Vec::new(), TextTable::new());
     let types = [("alloc_objects", "count"), ("alloc_space", "bytes"), ("inuse_objects", "count"), ("inuse_space", "bytes")];
     for (name, unit) in types {
         message(&mut out, field::SAMPLE_TYPE, &[(1, texts.number(name)), (2, texts.number(unit))]);
@@ -154,7 +154,7 @@ pub(super) fn profile(
         } else {
             let callers = frames.iter().skip_while(|address| {
                 let function = resolved.places.get(address).and_then(|place| place.function.as_deref());
-                function.is_some_and(is_of_the_allocator)
+                function.is_some_and(|function| is_of_the_allocator(&function.name))
             });
             packed(&mut inner, 1, callers.map(|address| locations.number(*address, &mut texts)));
         }

@@ -1,42 +1,53 @@
 //! The functions of return addresses: which file they are in, and what its table of symbols calls them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use super::elf::Elf;
-use super::mappings::{self, Mapping};
+use super::mappings::{self, CodeMapping};
 
 /// Return addresses of stacks by their number, innermost first.
 pub(super) type Stacks = BTreeMap<u32, Vec<usize>>;
 
-/// What is known of a place in a file, also from earlier profiles: a program has a few thousand places that allocate.
+/// Functions of files, also from earlier profiles, by path: a program has a few thousand places that allocate.
 #[derive(Default)]
-pub(crate) struct KnownFunctions {
-    /// Names by path and offset in the file; `None` if the file does not say.
-    names: HashMap<(String, u64), Option<String>>,
-    build_ids: HashMap<String, String>,
+pub(crate) struct KnownFunctions(HashMap<String, KnownFile>);
+
+#[derive(Default)]
+struct KnownFile {
+    /// In hex; empty if it has none.
+    build_id: String,
+    /// Functions by offset in the file; `None` if the file does not say.
+    functions: HashMap<u64, Option<Arc<NamedFunction>>>,
+}
+
+/// A function.
+pub(super) struct NamedFunction {
+    /// As people write it.
+    pub(super) name: String,
+    /// As it stands in the table.
+    pub(super) symbol: String,
 }
 
 /// The files of a profile, and the places in them.
 #[derive(Default)]
 pub(super) struct Resolved {
     pub(super) files: Vec<ResolvedFile>,
-    pub(super) places: BTreeMap<usize, Place>,
+    pub(super) places: BTreeMap<usize, CodePlace>,
 }
 
 pub(super) struct ResolvedFile {
-    pub(super) mapping: Mapping,
+    pub(super) mapping: CodeMapping,
     /// In hex; empty if it has none.
     pub(super) build_id: String,
 }
 
 /// Where a return address is.
-pub(super) struct Place {
+#[derive(Default)]
+pub(super) struct CodePlace {
     /// Index of the file; `None` if no file is mapped there, as with code that the program made.
     pub(super) file: Option<usize>,
-    /// As people write it.
-    pub(super) function: Option<String>,
-    /// As it stands in the table.
-    pub(super) symbol: Option<String>,
+    pub(super) function: Option<Arc<NamedFunction>>,
 }
 
 /// The instruction that called, by the address where it returns to: that one may belong to the next function, if the callee never returns.
@@ -59,7 +70,7 @@ pub(super) fn resolve(stacks: &Stacks, known: &mut KnownFunctions) -> Resolved {
         if maps.peek().is_some_and(|mapping| mapping.holds(call)) {
             within.push(address);
         } else {
-            resolved.places.insert(address, Place { file: None, function: None, symbol: None });
+            resolved.places.insert(address, CodePlace::default());
         }
     }
     if let Some(mapping) = maps.next() {
@@ -69,31 +80,33 @@ pub(super) fn resolve(stacks: &Stacks, known: &mut KnownFunctions) -> Resolved {
 }
 
 impl Resolved {
-    fn add_file(&mut self, mapping: Mapping, addresses: &[usize], known: &mut KnownFunctions) {
+    fn add_file(&mut self, mapping: CodeMapping, addresses: &[usize], known: &mut KnownFunctions) {
         if addresses.is_empty() {
             return;
         }
-        let path = mapping.path.clone();
         let offset_of = |address: usize| (call_of(address) - mapping.start) as u64 + mapping.offset;
-        let unknown: Vec<u64> = addresses
-            .iter()
-            .map(|address| offset_of(*address))
-            .filter(|offset| !known.names.contains_key(&(path.clone(), *offset)))
-            .collect();
+        let file = known.0.entry(mapping.path.clone()).or_default();
+        let offsets = addresses.iter().map(|address| offset_of(*address));
+        let unknown: Vec<u64> = offsets.filter(|offset| !file.functions.contains_key(offset)).collect();
         if !unknown.is_empty() {
-            let file = mapping.open();
-            let elf = file.as_ref().and_then(Elf::open);
-            let names = elf.as_ref().map_or_else(|| vec![None; unknown.len()], |elf| elf.functions(&unknown));
-            known.names.extend(unknown.into_iter().map(|offset| (path.clone(), offset)).zip(names));
-            let build_id: String = elf.iter().flat_map(|elf| &elf.build_id).map(|byte| format!("{byte:02x}")).collect();
-            known.build_ids.insert(path.clone(), build_id);
+            file.read(&mapping, unknown);
         }
         for address in addresses {
-            let symbol = known.names.get(&(path.clone(), offset_of(*address))).cloned().flatten();
-            let function = symbol.as_deref().map(|symbol| format!("{:#}", rustc_demangle::demangle(symbol)));
-            self.places.insert(*address, Place { file: Some(self.files.len()), function, symbol });
+            let function = file.functions.get(&offset_of(*address)).cloned().flatten();
+            self.places.insert(*address, CodePlace { file: Some(self.files.len()), function });
         }
-        self.files.push(ResolvedFile { build_id: known.build_ids.get(&path).cloned().unwrap_or_default(), mapping });
+        self.files.push(ResolvedFile { build_id: file.build_id.clone(), mapping });
+    }
+}
+
+impl KnownFile {
+    fn read(&mut self, mapping: &CodeMapping, offsets: Vec<u64>) {
+        let file = mapping.open();
+        let elf = file.as_ref().and_then(Elf::open);
+        let symbols = elf.as_ref().map_or_else(|| vec![None; offsets.len()], |elf| elf.functions(&offsets));
+        let function = |symbol: String| Arc::new(NamedFunction { name: format!("{:#}", rustc_demangle::demangle(&symbol)), symbol });
+        self.functions.extend(offsets.into_iter().zip(symbols.into_iter().map(|symbol| symbol.map(function))));
+        self.build_id = elf.iter().flat_map(|elf| &elf.build_id).map(|byte| format!("{byte:02x}")).collect();
     }
 }
 
@@ -115,13 +128,14 @@ mod tests {
         for _ in 0..2 {
             let resolved = resolve(&Stacks::from([(1, vec![here, 0x10]), (2, vec![usize::MAX, here])]), &mut known);
             let place = &resolved.places[&here];
-            assert_eq!(place.function.as_deref(), Some("longpole_sdk::heap::profile::functions::is_of_the_allocator"));
-            assert!(place.symbol.as_ref().unwrap().starts_with('_'));
+            let function = place.function.as_ref().unwrap();
+            assert_eq!(function.name, "longpole_sdk::heap::profile::functions::is_of_the_allocator");
+            assert!(function.symbol.starts_with('_'));
             let path = &resolved.files[place.file.unwrap()].mapping.path;
             assert_eq!(std::path::Path::new(path), std::env::current_exe().unwrap());
             assert!([0x10, usize::MAX].iter().all(|address| resolved.places[address].file.is_none()));
         }
-        assert_eq!(known.names.len(), 1);
+        assert_eq!(known.0.values().map(|file| file.functions.len()).sum::<usize>(), 1);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 
 /// Code of a file in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Mapping {
+pub(super) struct CodeMapping {
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) offset: u64,
@@ -23,15 +23,15 @@ pub(super) struct Mapping {
 const DELETED: &str = " (deleted)";
 
 /// All mappings that hold code, in the order of addresses.
-pub(super) fn read() -> io::Result<Vec<Mapping>> {
+pub(super) fn read() -> io::Result<Vec<CodeMapping>> {
     Ok(parse(&std::fs::read_to_string("/proc/self/maps")?))
 }
 
-fn parse(text: &str) -> Vec<Mapping> {
+fn parse(text: &str) -> Vec<CodeMapping> {
     text.lines().filter_map(line).collect()
 }
 
-fn line(text: &str) -> Option<Mapping> {
+fn line(text: &str) -> Option<CodeMapping> {
     let mut rest = text;
     let mut word = || {
         let (word, after) = rest.trim_start().split_once(' ').unwrap_or((rest.trim_start(), ""));
@@ -43,11 +43,11 @@ fn line(text: &str) -> Option<Mapping> {
     let path = rest.trim_start().to_owned();
     let hex = |digits| usize::from_str_radix(digits, 16).ok();
     let mapping =
-        Mapping { start: hex(start)?, end: hex(end)?, offset: u64::from_str_radix(offset, 16).ok()?, inode: inode.parse().ok()?, path };
+        CodeMapping { start: hex(start)?, end: hex(end)?, offset: u64::from_str_radix(offset, 16).ok()?, inode: inode.parse().ok()?, path };
     (mode.contains('x') && !mapping.path.is_empty()).then_some(mapping)
 }
 
-impl Mapping {
+impl CodeMapping {
     pub(super) fn holds(&self, address: usize) -> bool {
         (self.start..self.end).contains(&address)
     }
@@ -79,7 +79,7 @@ mod tests {
              7fff-8000 r-xp 00000000 00:00 0                          [vdso]\n\
              nonsense\n",
         );
-        let of = |start, end, offset, inode, path: &str| Mapping { start, end, offset, inode, path: path.to_owned() };
+        let of = |start, end, offset, inode, path: &str| CodeMapping { start, end, offset, inode, path: path.to_owned() };
         assert_eq!(maps, [of(0x55b0, 0x55c0, 0x10000, 17, "/bin/with a name (deleted)"), of(0x7fff, 0x8000, 0, 0, "[vdso]")]);
         assert_eq!(maps[0].file_name(), "/bin/with a name");
         assert!(maps[0].holds(0x55b0) && !maps[0].holds(0x55c0));
@@ -92,6 +92,6 @@ mod tests {
         let maps = read().unwrap();
         let ours = maps.iter().find(|mapping| mapping.holds(here)).unwrap();
         assert!(ours.open().is_some());
-        assert!(Mapping { inode: ours.inode + 1, ..ours.clone() }.open().is_none());
+        assert!(CodeMapping { inode: ours.inode + 1, ..ours.clone() }.open().is_none());
     }
 }

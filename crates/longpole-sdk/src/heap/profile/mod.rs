@@ -10,7 +10,7 @@ use std::io;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub(super) use self::functions::KnownFunctions;
-use self::rows::Row;
+use self::rows::HeapRow;
 use super::recorder::{self, Allocated, Lost};
 use crate::forks;
 
@@ -74,7 +74,7 @@ fn describe(lost: Lost) -> Option<String> {
     (!told.is_empty()).then(|| told.join("; "))
 }
 
-fn encoded(rows: &[Row], interval: Interval, known: &mut KnownFunctions) -> Vec<u8> {
+fn encoded(rows: &[HeapRow], interval: Interval, known: &mut KnownFunctions) -> Vec<u8> {
     let numbers: std::collections::BTreeSet<u32> = rows.iter().map(|row| row.stack).collect();
     let stacks = numbers.into_iter().map(|number| (number, recorder::frames(number))).collect();
     let resolved = functions::resolve(&stacks, known);

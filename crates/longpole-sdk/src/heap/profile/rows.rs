@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::super::recorder::{self, Allocated, Sample};
+use super::super::recorder::{self, Allocated, HeapSample};
 use crate::span_context::ContextWords;
 
 /// A row of the profile: estimates, rounded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct HeapRow {
     pub(super) stack: u32,
     pub(super) span: Span,
     /// `alloc_objects`, `alloc_space`, `inuse_objects`, `inuse_space`.
@@ -23,7 +23,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    fn of(sample: &Sample) -> Self {
+    fn of(sample: &HeapSample) -> Self {
         let ContextWords { trace_id, span_id, tail } = sample.context;
         if tail == 0 { Span::default() } else { Span { trace_id, span_id, name: sample.name } }
     }
@@ -31,10 +31,10 @@ impl Span {
 
 /// The rows of a profile. `allocated` are those samples of `totals` whose span is known, as far as there are any; what `totals` has beyond them is in
 /// rows without a span. So the sums by stack are always those of `totals`.
-pub(super) fn add_up(live: &[Sample], allocated: &[Sample], totals: &[Allocated], rate: u64) -> Vec<Row> {
+pub(super) fn add_up(live: &[HeapSample], allocated: &[HeapSample], totals: &[Allocated], rate: u64) -> Vec<HeapRow> {
     let mut sums: BTreeMap<(u32, Span), [f64; 4]> = BTreeMap::new();
     let mut rest = totals.to_vec();
-    let estimate = |sample: &Sample| {
+    let estimate = |sample: &HeapSample| {
         let objects = recorder::objects(sample.bytes, rate);
         [objects, objects * sample.bytes as f64]
     };
@@ -62,7 +62,7 @@ pub(super) fn add_up(live: &[Sample], allocated: &[Sample], totals: &[Allocated]
             sum[1] += rest.bytes;
         }
     }
-    let rows = sums.into_iter().map(|((stack, span), sum)| Row { stack, span, values: sum.map(|value| value.round() as i64) });
+    let rows = sums.into_iter().map(|((stack, span), sum)| HeapRow { stack, span, values: sum.map(|value| value.round() as i64) });
     rows.collect()
 }
 
@@ -80,8 +80,8 @@ mod tests {
 
     const WHOLE: u64 = 1;
 
-    fn sample(stack: u32, span_id: u64, bytes: usize) -> Sample {
-        Sample { bytes, stack, name: 0, context: ContextWords { trace_id: [7, 7], span_id, tail: u64::from(span_id > 0) } }
+    fn sample(stack: u32, span_id: u64, bytes: usize) -> HeapSample {
+        HeapSample { bytes, stack, name: 0, context: ContextWords { trace_id: [7, 7], span_id, tail: u64::from(span_id > 0) } }
     }
 
     fn total(objects: f64, bytes: f64) -> Allocated {

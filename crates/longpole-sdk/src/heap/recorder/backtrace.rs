@@ -16,7 +16,9 @@
 //!   outer    main      returns at 0x…fb8         main                    *0x…fb8 too: nothing to unwind
 //! ```
 //!
-//! A frame at the same place with the same return address has the same caller's frame, and the words behind it say whether its callers are the same.
+//! A frame at the same place with the same return address has the same caller's frame, and the words behind it say whether its callers are the same. The
+//! innermost frame needs no unwinder either: how far it lies above the local variable of our own function is always the same. So a loop that allocates
+//! reads its stack and nothing else, where the tables of the unwinder would be cold.
 
 #![allow(unsafe_code)]
 
@@ -36,7 +38,7 @@ const FRAME_BYTES_MAX: usize = 32 << 10;
 
 /// A frame, to the unwinder.
 #[repr(C)]
-struct Frame {
+struct UnwoundFrame {
     _opaque: [u8; 0],
 }
 
@@ -45,9 +47,9 @@ const NEXT: c_int = 0;
 const STOP: c_int = 5;
 
 unsafe extern "C" {
-    fn _Unwind_Backtrace(each: extern "C" fn(*mut Frame, *mut c_void) -> c_int, argument: *mut c_void) -> c_int;
-    fn _Unwind_GetIP(frame: *mut Frame) -> usize;
-    fn _Unwind_GetCFA(frame: *mut Frame) -> usize;
+    fn _Unwind_Backtrace(each: extern "C" fn(*mut UnwoundFrame, *mut c_void) -> c_int, argument: *mut c_void) -> c_int;
+    fn _Unwind_GetIP(frame: *mut UnwoundFrame) -> usize;
+    fn _Unwind_GetCFA(frame: *mut UnwoundFrame) -> usize;
 }
 
 /// The last stack of a thread.
@@ -82,19 +84,51 @@ struct Walk<'a> {
     next: usize,
 }
 
+/// How far the frame of a function of ours reaches above its local variable: 0 while that is unknown, and [`VARIES`] if it is not always the same.
+pub(super) struct OwnFrame(AtomicUsize);
+
+const VARIES: usize = usize::MAX;
+
+impl OwnFrame {
+    pub(super) const fn new() -> Self {
+        Self(AtomicUsize::new(0))
+    }
+
+    fn learn(&self, bytes: usize) {
+        let known = self.0.load(Relaxed);
+        if known != bytes {
+            self.0.store(if known == 0 { bytes } else { VARIES }, Relaxed);
+        }
+    }
+
+    /// The stack pointer of the caller, where the frame of ours ends.
+    fn end(&self, ours: usize) -> Option<usize> {
+        let bytes = self.0.load(Relaxed);
+        if bytes == 0 || bytes == VARIES { None } else { ours.checked_add(bytes) }
+    }
+}
+
 /// The return addresses of the callers of a function of ours, innermost first; how many, and whether there are more. `ours` is the address of a local
-/// variable of that function: its own frame, and those of what it calls, lie below it. `thread` is a number that no other living thread has.
+/// variable of that function: its own frame, and those of what it calls, lie below it. `own` is of that function, too. `thread` is a number that no other
+/// living thread has.
 #[inline(always)]
-pub(super) fn walk(frames: &mut [usize; DEPTH], ours: usize, thread: usize) -> (usize, bool) {
+pub(super) fn walk(frames: &mut [usize; DEPTH], ours: usize, own: &OwnFrame, thread: usize) -> (usize, bool) {
     let last = LastStack::of(thread);
     let mut walk = Walk { frames, stack_pointers: [0; DEPTH], len: 0, ours, is_cut: false, last, next: 0 };
-    // SAFETY: the function gives `each` frames that live during its call, and the pointer to `walk`, which outlives the call and which nothing else uses
-    // meanwhile.
-    unsafe { _Unwind_Backtrace(each, ptr::from_mut(&mut walk).cast()) };
+    if !walk.begins_with_last(own) {
+        // SAFETY: the function gives `each` frames that live during its call, and the pointer to `walk`, which outlives the call and which nothing else
+        // uses meanwhile.
+        unsafe { _Unwind_Backtrace(each, ptr::from_mut(&mut walk).cast()) };
+        if walk.len > 0 {
+            own.learn(walk.stack_pointers[0].wrapping_sub(ours));
+        }
+        if let Some(last) = walk.last {
+            // A stack that is cut has no end to meet.
+            let is_kept = !walk.is_cut && is_one_stack(&walk.stack_pointers[..walk.len]);
+            last.keep(&walk.frames[..walk.len], &walk.stack_pointers, if is_kept { walk.len } else { 0 });
+        }
+    }
     if let Some(last) = walk.last {
-        // A stack that is cut has no end to meet.
-        let is_kept = !walk.is_cut && is_one_stack(&walk.stack_pointers[..walk.len]);
-        last.keep(&walk.frames[..walk.len], &walk.stack_pointers, if is_kept { walk.len } else { 0 });
         last.is_used.store(false, Release);
     }
     (walk.len, walk.is_cut)
@@ -108,7 +142,7 @@ fn is_one_stack(stack_pointers: &[usize]) -> bool {
         .all(|[inner, outer]| outer.checked_sub(*inner).is_some_and(|bytes| (1..=FRAME_BYTES_MAX).contains(&bytes)))
 }
 
-extern "C" fn each(frame: *mut Frame, argument: *mut c_void) -> c_int {
+extern "C" fn each(frame: *mut UnwoundFrame, argument: *mut c_void) -> c_int {
     // SAFETY: `walk` calls this with a pointer to its own variable, and the frame is the unwinder's, for this call.
     let (walk, address, stack_pointer) = unsafe { (&mut *argument.cast::<Walk<'_>>(), _Unwind_GetIP(frame), _Unwind_GetCFA(frame)) };
     if address == 0 {
@@ -128,6 +162,21 @@ extern "C" fn each(frame: *mut Frame, argument: *mut c_void) -> c_int {
 }
 
 impl Walk<'_> {
+    /// Whether the whole stack is the last one, or an outer part of it. Reads a few words of the stack, and calls no unwinder.
+    fn begins_with_last(&mut self, own: &OwnFrame) -> bool {
+        let (Some(last), Some(stack_pointer)) = (self.last, own.end(self.ours)) else { return false };
+        let len = last.len.load(Relaxed).min(DEPTH);
+        let Some(at) = (0..len).find(|at| last.stack_pointers[*at].load(Relaxed) >= stack_pointer) else { return false };
+        if last.stack_pointers[at].load(Relaxed) != stack_pointer || !(at..len).all(|at| last.is_as_it_was(at)) {
+            return false;
+        }
+        for at in at..len {
+            self.frames[self.len] = last.addresses[at].load(Relaxed);
+            self.len += 1;
+        }
+        true
+    }
+
     /// Whether the frame is one of the last stack, and all outer ones are as they were: then they are taken from there.
     fn meets_last(&mut self, address: usize, stack_pointer: usize) -> bool {
         let Some(last) = self.last else { return false };
@@ -177,8 +226,8 @@ impl LastStack {
     #[cfg(target_arch = "x86_64")]
     fn is_as_it_was(&self, at: usize) -> bool {
         let place = self.stack_pointers[at].load(Relaxed).wrapping_sub(size_of::<usize>());
-        // SAFETY: the place was a word of this stack when the frame was unwound. The stack is the same: this thread runs on it now, in a frame at the
-        // same address as then, and no gap lies between that frame and the place (`is_one_stack`). So the word is mapped. Any bytes are a number; the
+        // SAFETY: the place was a word of this stack when the frame was unwound. The stack is the same: this thread runs on it now, in a frame that ends
+        // where one ended then, and no gap lies between that frame and the place (`is_one_stack`). So the word is mapped. Any bytes are a number; the
         // read is volatile, since no Rust object is meant.
         let found = unsafe { ptr::with_exposed_provenance::<usize>(place).read_volatile() };
         found == self.addresses[at].load(Relaxed)
@@ -200,8 +249,9 @@ mod tests {
     /// The callers of this function, by the last stack of `thread` as far as it goes.
     #[inline(never)]
     fn callers(thread: usize) -> Vec<usize> {
+        static OWN: OwnFrame = OwnFrame::new();
         let (here, mut frames) = (0_u8, [0; DEPTH]);
-        let (len, is_cut) = walk(&mut frames, (&raw const here).addr(), thread);
+        let (len, is_cut) = walk(&mut frames, (&raw const here).addr(), &OWN, thread);
         assert_eq!(is_cut, len == DEPTH);
         frames[..len].to_vec()
     }
@@ -253,6 +303,36 @@ mod tests {
             wander(way, 6, &mut checked);
         }
         assert_eq!(checked, 729 * 7);
+    }
+
+    /// The same frame with another caller, then the same caller again, and a part of the last stack.
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no unwinder of its own")]
+    fn a_loop_has_the_stack_of_its_last_turn_and_no_other() {
+        #[inline(never)]
+        fn turns(thread: usize) -> Vec<Vec<usize>> {
+            let mut all = Vec::new();
+            for _ in 0..black_box(3) {
+                all.push(callers(thread));
+            }
+            black_box(all)
+        }
+        #[inline(never)]
+        fn first(thread: usize) -> Vec<Vec<usize>> {
+            black_box(turns(thread))
+        }
+        #[inline(never)]
+        fn second(thread: usize) -> Vec<Vec<usize>> {
+            black_box("another function, although the frames are alike");
+            black_box(turns(thread))
+        }
+        for _ in 0..3 {
+            let (one, other) = (first(3), second(3));
+            for of in [&one, &other] {
+                assert!(of[0] == of[1] && of[1] == of[2], "{of:x?}");
+            }
+            assert!(one[0] != other[0] && one[0].last() == other[0].last(), "{one:x?} {other:x?}");
+        }
     }
 
     #[test]

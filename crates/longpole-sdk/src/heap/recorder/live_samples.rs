@@ -17,7 +17,7 @@
 //! - With *n* live samples, about *n* in 524,288 frees go on to the second step: 0.4 % of them for each GiB of a heap at the default rate.
 //! - No entry ever moves. Whoever frees a block is its only owner, and put it in or got it from the thread that did: its entry is there to see. A hash
 //!   table whose entries move would need a lock or a version for that.
-//! - Of two buckets the first with room gets the entry. At three quarters of all places, which is the limit, both are full for fewer than one address in 1,000.
+//! - The first of two buckets that has room gets the entry. At three quarters of all places, which is the limit, both are full for fewer than one address in 1,000.
 //! - A bit may be cleared when the last of its samples has gone. Counters beside the bits say when; only samples touch them.
 //!
 //! Only one thread at a time adds entries and changes the filter; whoever owns a block removes its entry at any time.
@@ -25,7 +25,7 @@
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 
-use super::sample::{Sample, Samples};
+use super::sample::{HeapSample, Samples};
 
 /// Places of the filter.
 const FILTER: usize = 1 << 19;
@@ -104,7 +104,7 @@ impl LiveSamples {
     }
 
     /// Adds a block that the caller owns; whether there was room. One caller at a time.
-    pub(super) fn put(&self, address: usize, sample: &Sample) -> bool {
+    pub(super) fn put(&self, address: usize, sample: &HeapSample) -> bool {
         let slots = buckets_of(address).into_iter().flat_map(|bucket| bucket * WAYS..(bucket + 1) * WAYS);
         let empty = slots.into_iter().find(|slot| self.address(*slot).load(Relaxed) == 0);
         let (Some(slot), Some(place)) = (empty.filter(|_| address != 0), self.free_place()) else { return false };
@@ -120,7 +120,7 @@ impl LiveSamples {
     }
 
     /// Removes a block that the caller owns and is about to free; what was kept with it, and its place, which goes to [`forget`](Self::forget).
-    pub(super) fn take(&self, address: usize) -> Option<(Sample, u32)> {
+    pub(super) fn take(&self, address: usize) -> Option<(HeapSample, u32)> {
         let slots = buckets_of(address).into_iter().flat_map(|bucket| bucket * WAYS..(bucket + 1) * WAYS);
         let slot = slots.into_iter().find(|slot| self.address(*slot).load(Relaxed) == address)?;
         let place = self.places[slot].load(Relaxed);
@@ -168,7 +168,7 @@ impl LiveSamples {
 
     /// Copies all of them, part by part: `alone` runs one part while nobody adds entries, and the copies are whole. Blocks that come or go in the
     /// meantime may be in or out.
-    pub(super) fn copy(&self, alone: impl Fn(&mut dyn FnMut())) -> Vec<Sample> {
+    pub(super) fn copy(&self, alone: impl Fn(&mut dyn FnMut())) -> Vec<HeapSample> {
         let mut copied = Vec::with_capacity(self.count());
         for first in (0..BUCKETS).step_by(COPIED_BUCKETS) {
             // No memory may be requested while others wait.
@@ -190,11 +190,11 @@ mod tests {
     use super::*;
     use crate::span_context::ContextWords;
 
-    fn sample(bytes: usize) -> Sample {
-        Sample { bytes, stack: 3, name: 2, context: ContextWords { trace_id: [1, 2], span_id: 3, tail: 4 } }
+    fn sample(bytes: usize) -> HeapSample {
+        HeapSample { bytes, stack: 3, name: 2, context: ContextWords { trace_id: [1, 2], span_id: 3, tail: 4 } }
     }
 
-    fn take(table: &LiveSamples, address: usize) -> Option<Sample> {
+    fn take(table: &LiveSamples, address: usize) -> Option<HeapSample> {
         table.take(address).map(|(sample, place)| {
             table.forget(address, place);
             sample

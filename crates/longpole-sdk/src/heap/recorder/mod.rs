@@ -21,16 +21,18 @@ mod span_names;
 mod stack_table;
 mod weight;
 
-use std::hint;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::hint::black_box;
+use std::sync::Mutex;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 pub(crate) use self::backtrace::DEPTH;
 pub(crate) use self::live_samples::LIVE_MAX;
-pub(crate) use self::sample::Sample;
+pub(crate) use self::sample::HeapSample;
 pub(crate) use self::stack_table::{Allocated, NOT_KEPT};
 pub(crate) use self::weight::objects;
-use self::{live_samples::LiveSamples, recent_samples::RecentSamples, span_names::SpanNames, stack_table::StackTable};
+use self::{backtrace::OwnFrame, live_samples::LiveSamples, recent_samples::RecentSamples, span_names::SpanNames, stack_table::StackTable};
+use crate::locks::lock;
 use crate::{forks, span_stack, thread_context};
 
 static LIVE: LiveSamples = LiveSamples::new();
@@ -46,6 +48,9 @@ static LIVE_NOT_KEPT: AtomicU64 = AtomicU64::new(0);
 
 /// Samples with deeper stacks than are kept.
 static CUT: AtomicU64 = AtomicU64::new(0);
+
+/// That of [`allocated`].
+static OWN_FRAME: OwnFrame = OwnFrame::new();
 
 /// Counts a block that is about to be allocated; whether [`allocated`] must hear of it.
 #[inline(always)]
@@ -66,7 +71,7 @@ pub(super) extern "C" fn forget(address: usize) {
 }
 
 /// A block is about to be freed: what was kept of it, if it was sampled.
-pub(super) fn take(address: usize) -> Option<Sample> {
+pub(super) fn take(address: usize) -> Option<HeapSample> {
     if !LIVE.may_have(address) {
         return None;
     }
@@ -79,7 +84,7 @@ pub(super) fn take(address: usize) -> Option<Sample> {
 }
 
 /// The block was not freed after all.
-pub(super) fn put_back(address: usize, sample: &Sample) {
+pub(super) fn put_back(address: usize, sample: &HeapSample) {
     if !countdown::is_busy() && !forks::is_forked_child() {
         alone(|| LIVE.put(address, sample));
     }
@@ -95,7 +100,7 @@ pub(super) extern "C" fn allocated(address: usize, bytes: usize) {
     if address != 0 {
         let here = 0_u8;
         let mut frames = [0; DEPTH];
-        let (len, is_cut) = backtrace::walk(&mut frames, (&raw const here).addr(), countdown::thread_address());
+        let (len, is_cut) = backtrace::walk(&mut frames, (&raw const here).addr(), &OWN_FRAME, countdown::thread_address());
         record(address, bytes, rate, &frames[..len], is_cut);
     }
     countdown::sampled(rate);
@@ -107,7 +112,7 @@ fn record(address: usize, bytes: usize, rate: u64, frames: &[usize], is_cut: boo
     alone(|| {
         let stack = STACKS.number(frames);
         STACKS.add(stack, objects, objects * bytes as f64);
-        let sample = Sample { bytes, stack, name: NAMES.number(name), context };
+        let sample = HeapSample { bytes, stack, name: NAMES.number(name), context };
         if KEEPS_RECENT.load(Relaxed) {
             RECENT.push(&sample);
         }
@@ -117,25 +122,19 @@ fn record(address: usize, bytes: usize, rate: u64, frames: &[usize], is_cut: boo
     });
 }
 
-/// Runs `body` while no other thread runs another one.
+/// Runs `body` while no other thread runs another one. std's lock takes no memory; a thread that waits for it sleeps, so one with a high priority does not keep
+/// the owner from the CPU.
 fn alone<T>(body: impl FnOnce() -> T) -> T {
-    static IS_LOCKED: AtomicBool = AtomicBool::new(false);
+    static ONE: Mutex<()> = Mutex::new(());
     countdown::quietly(|| {
-        let mut tries = 0_u32;
-        while IS_LOCKED.compare_exchange_weak(false, true, Acquire, Relaxed).is_err() {
-            tries += 1;
-            // The owner may wait for this very CPU.
-            if tries.is_multiple_of(64) { std::thread::yield_now() } else { hint::spin_loop() }
-        }
-        let result = body();
-        IS_LOCKED.store(false, Release);
-        result
+        let _one = lock(&ONE);
+        body()
     })
 }
 
 /// Whether the program's allocator is ours.
 pub(super) fn is_installed() -> bool {
-    countdown::is_counted(|| drop(hint::black_box(Box::new(0_u64))))
+    countdown::is_counted(|| drop(black_box(Box::new(0_u64))))
 }
 
 /// Starts sampling, once for each process; whether this call did. `keeps_recent` if somebody calls [`take_recent`].
@@ -150,7 +149,7 @@ pub(super) fn rate() -> u64 {
 }
 
 /// Samples of the blocks that are in use.
-pub(super) fn live() -> Vec<Sample> {
+pub(super) fn live() -> Vec<HeapSample> {
     LIVE.copy(|part| alone(part))
 }
 
@@ -160,7 +159,7 @@ pub(super) fn totals() -> Vec<Allocated> {
 }
 
 /// The same, and the samples since the last call.
-pub(super) fn take_recent() -> (Vec<Allocated>, Vec<Sample>) {
+pub(super) fn take_recent() -> (Vec<Allocated>, Vec<HeapSample>) {
     // Some more may come before the lock is ours: they find room.
     let mut recent = Vec::with_capacity(alone(|| RECENT.len()) + 1_024);
     let totals = take_totals(|| RECENT.move_to(&mut recent));

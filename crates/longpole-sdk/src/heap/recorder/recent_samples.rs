@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::sample::{Sample, Samples};
+use super::sample::{HeapSample, Samples};
 
 /// Samples of an interval that keep their span: of 15 seconds at 1 GB a second and the default rate.
 const RECENT: usize = 1 << 15;
@@ -20,7 +20,7 @@ impl RecentSamples {
     }
 
     /// Adds a sample. Those that are too many count for their stack only.
-    pub(super) fn push(&self, sample: &Sample) {
+    pub(super) fn push(&self, sample: &HeapSample) {
         let at = self.count.load(Relaxed);
         if at < RECENT {
             self.samples.set(at, sample);
@@ -33,7 +33,7 @@ impl RecentSamples {
     }
 
     /// Moves those that `out` has room for, without more memory, and forgets the rest.
-    pub(super) fn move_to(&self, out: &mut Vec<Sample>) {
+    pub(super) fn move_to(&self, out: &mut Vec<HeapSample>) {
         let room = out.capacity() - out.len();
         out.extend((0..self.len()).take(room).filter_map(|at| self.samples.get(at)));
         self.count.store(0, Relaxed);

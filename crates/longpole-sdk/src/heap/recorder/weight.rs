@@ -10,8 +10,8 @@
 //!                    8 MiB      1.000         1.00  8,388,609
 //! ```
 //!
-//! That makes sums unbiased, whatever the sizes. The method is tcmalloc's (`docs/sampling.md` there) and that of `scaleHeapSample` in Go's
-//! `runtime/pprof/protomem.go`, which scales the mean of a row; here each sample has its own weight.
+//! That makes sums unbiased, whatever the sizes. The method is tcmalloc's (its page on sampling) and that of `scaleHeapSample` in Go's
+//! `runtime/pprof`, which scales the mean of a row; here each sample has its own weight.
 
 /// Blocks that a sampled one of this size stands for.
 pub(crate) fn objects(bytes: usize, rate: u64) -> f64 {

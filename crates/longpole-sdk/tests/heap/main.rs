@@ -14,10 +14,8 @@ fn main() -> std::process::ExitCode {
 static ALLOCATOR: longpole_sdk::heap::Allocator = longpole_sdk::heap::Allocator::new();
 
 #[cfg(target_os = "linux")]
-#[path = "heap/pprof.rs"]
 mod pprof;
 #[cfg(target_os = "linux")]
-#[path = "heap/roles.rs"]
 mod roles;
 
 #[cfg(target_os = "linux")]
