@@ -60,7 +60,9 @@ const HOMES: &[(&[&str], &[&str])] = &[
     // gRPC over TLS needs the one adapter of it.
     (&["hyper-util", "rustls", "tokio-rustls"], &["longpole-server", "longpole-sdk"]),
     (&["tonic"], &["longpole-server", "longpole-sdk"]),
-    (&["object", "gimli", "framehop", "rustc-demangle", "cpp_demangle"], &["longpole-symbols"]),
+    (&["object", "gimli", "framehop", "cpp_demangle"], &["longpole-symbols"]),
+    // The SDK names the functions of its own program.
+    (&["rustc-demangle"], &["longpole-symbols", "longpole-sdk"]),
     (&["libc", "perf-event-open-sys2", "linux-perf-event-reader"], &["longpole-capture", "longpole-sdk", "longpole-bench"]),
     (&["rustix"], &["longpole-store"]),
     // Two write OTLP's JSON, which has bytes as base64; the server reads users and passwords of HTTP.
