@@ -193,6 +193,7 @@ function summary(cursor: Cursor): Summary {
     rateHz: cursor.field('rate_hz').count(),
     processes: cursor.field('processes').count(),
     traces: cursor.field('traces').count(),
+    ofRequests: cursor.field('of_requests').boolean(),
     spans: cursor.field('spans').count(),
     failed: failedSpans(cursor.field('failed')),
     samples: cursor.field('samples').count(),

@@ -99,6 +99,8 @@ export interface Summary {
   readonly processes: number;
   /** Traces received. */
   readonly traces: number;
+  /** Whether the file has many requests: more than 20 traces, and none takes a tenth of the time. Their critical path means little. */
+  readonly ofRequests: boolean;
   /** Spans received. */
   readonly spans: number;
   /** Spans that failed. */

@@ -10,7 +10,6 @@ import {
   coverageInWords,
   drawnOperation,
   isAscendingOrder,
-  isOfManyTraces,
   keptOperations,
   mainOperation,
   missingQuantileInWords,
@@ -137,9 +136,6 @@ describe('a file of many traces', () => {
     const main = mainOperation(load);
     expect(main?.name).toBe('POST /checkout');
     expect(main === null ? null : tailOf(main)).toEqual({ label: 'p99', nanos: main?.p99Nanos });
-    expect(isOfManyTraces({ of: 'file', traces: 21 })).toBe(true);
-    expect(isOfManyTraces({ of: 'file', traces: 20 })).toBe(false);
-    expect(isOfManyTraces({ of: 'command', traces: 2000 })).toBe(false);
   });
   it('draws the durations of the first row with enough spans, or of the chosen one', () => {
     const all = sortedOperations(operationsOf(load, 'operation').rows, orderOf('-count'));

@@ -3,7 +3,7 @@
  * durations of each operation; both keep numbers in typed columns, so that a million spans make no objects.
  */
 import { SPAN_FLAG } from '../api/checks';
-import type { Quality, Summary, Tree } from '../api/types.gen';
+import type { Quality, Tree } from '../api/types.gen';
 import type { Nanos } from '../base/brand';
 import { at } from '../base/column';
 import { countedNodes } from './answer';
@@ -237,14 +237,6 @@ export function titleOfOperation({ name, service }: Operation): string {
 export function operationInWords(operation: Operation): string {
   const named = operation.name === null ? '' : namedService(operation.service ?? '');
   return `${titleOfOperation(operation)}${named === '' ? '' : ` of ${named}`}`;
-}
-
-/** A recording with more traces is a load of requests: no single trace of it is the answer. */
-const TRACES_MAX = 20;
-
-/** Whether the page shows operations before the trace: a file with many traces has no common end that a long pole could delay. */
-export function isOfManyTraces({ of, traces }: Pick<Summary, 'of' | 'traces'>): boolean {
-  return of === 'file' && traces > TRACES_MAX;
 }
 
 /** The operation with the most total time among those that traces begin with; `null` if there is none. */

@@ -221,10 +221,10 @@ export function changed(
  * What the page shows. A recording of many traces begins with its operations, until the address names a part of the trace: a link to a span shows the
  * span.
  */
-export function viewOf({ view, span, id, pole, t, fold, find }: RecordingSearch, isOfManyTraces: boolean): View {
+export function viewOf({ view, span, id, pole, t, fold, find }: RecordingSearch, isOfRequests: boolean): View {
   if (view !== undefined) return view;
   const isInTrace = [span, id, pole, t, fold, find].some((part) => part !== undefined);
-  return isOfManyTraces && !isInTrace ? 'operations' : 'trace';
+  return isOfRequests && !isInTrace ? 'operations' : 'trace';
 }
 
 /** Only the rows of the trace that a search finds. */

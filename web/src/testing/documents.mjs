@@ -85,6 +85,7 @@ export function recordingDocuments(description) {
       // The first row of a file stands for the file.
       processes: rows.filter((row) => row.flags & FLAG.process).length - (description.summarised === 'file' ? 1 : 0),
       traces: description.traces ?? 1,
+      of_requests: (description.traces ?? 1) > 20,
       spans: rows.filter((row) => !(row.flags & FLAG.process)).length,
       failed: { count: 0, first: null },
       samples: sampleTotal,

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use longpole_analysis::Report;
-use longpole_model::{CaptureMode, RecorderCost};
+use longpole_model::{CaptureMode, NodeId, RecorderCost};
 use serde::{Deserialize, Serialize};
 
 use super::attached::AttachedView;
@@ -52,6 +52,9 @@ pub struct SummaryView {
     pub processes: u64,
     /// Traces received.
     pub traces: u64,
+    /// Whether the file has many requests: more than 20 traces, and none takes a tenth of the time. Their critical path means little.
+    #[serde(default)]
+    pub of_requests: bool,
     /// Spans received.
     pub spans: u64,
     /// Spans that failed.
@@ -133,6 +136,16 @@ fn schema() -> &'static str {
     "longpole.summary/1"
 }
 
+/// Traces of a file, and the part of its time that one of them takes, up to which it is not one of many requests.
+const FEW_TRACES: usize = 20;
+const LONG_TRACE_PART: i64 = 10;
+
+/// Whether a file has many requests and no operation that they are all a part of.
+fn is_of_requests(of: SummarisedView, report: &Report) -> bool {
+    let is_long = |node: NodeId| report.forest()[node].range.nanos() >= report.wall().0 / LONG_TRACE_PART;
+    of == SummarisedView::File && report.trace_count() > FEW_TRACES && !report.forest().children(NodeId::RUN).any(is_long)
+}
+
 impl SummaryView {
     /// The answer of a recording.
     pub fn new(recording: impl Display, report: &Report) -> Self {
@@ -158,6 +171,7 @@ impl SummaryView {
             rate_hz: run.rate_hz,
             processes: report.recording().processes.len() as u64,
             traces: report.trace_count() as u64,
+            of_requests: is_of_requests(of, report),
             spans: report.span_count() as u64,
             failed: FailedSpansView::new(report),
             samples: report.recording().samples.len() as u64,

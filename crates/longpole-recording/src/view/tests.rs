@@ -61,7 +61,7 @@ fn the_summary_holds_the_answer() {
         json!({
             "schema": "longpole.summary/1", "recording": "r7", "of": "command", "command": [], "exit": { "code": 0, "signal": null },
             "start_unix_nano": "1700000000000000000", "wall_nanos": 100 * MS, "cpu_nanos": null, "host": "", "mode": "user",
-            "rate_hz": 1000, "processes": 1, "traces": 1, "spans": 3, "failed": { "count": 0, "first": null }, "samples": 33,
+            "rate_hz": 1000, "processes": 1, "traces": 1, "of_requests": false, "spans": 3, "failed": { "count": 0, "first": null }, "samples": 33,
             "links": { "record": 32, "journal": 0, "label": 0, "inferred": 0, "ambiguous": 0, "none": 1 },
             "states": estimated(32, 68),
             "parallelism": { "mean": 1.0, "peak": 1, "work_nanos": 100 * MS, "span_nanos": 100 * MS }, "deployment": null, "usage": [], "poles": null, "functions": [], "weight_nanos": 33 * MS, "attached": null, "quality": [{

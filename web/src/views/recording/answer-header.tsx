@@ -14,7 +14,7 @@ import {
   formatShare,
 } from '../../logic/format';
 import { wasSampled } from '../../logic/no-samples';
-import { isOfManyTraces, mainOperation, tailOf, titleOfOperation } from '../../logic/operations';
+import { mainOperation, tailOf, titleOfOperation } from '../../logic/operations';
 import { foldedForks, graveNotes } from '../../logic/quality';
 import type { SelectionActions } from '../../state/selection';
 import { Breakable } from '../parts/name';
@@ -262,7 +262,7 @@ export function AnswerHeader({
 }) {
   const pole = poles.poles[0];
   const isProfile = summary.of === 'profile';
-  const isMany = isOfManyTraces(summary);
+  const isMany = summary.ofRequests;
   const worthwhile =
     !isProfile && !isMany && summary.of !== 'command_alone' && pole !== undefined && isWorthwhile(pole.savesIfZeroNanos, summary.wallNanos);
   return (

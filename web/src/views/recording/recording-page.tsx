@@ -19,7 +19,6 @@ import { isWhole, WHOLE } from '../../logic/excerpt';
 import { foundSpans, onPathOf, readFind, rowsWith } from '../../logic/find';
 import { counted, formatCommand, formatDuration, shortCommand } from '../../logic/format';
 import { spanOfHandle } from '../../logic/handles';
-import { isOfManyTraces } from '../../logic/operations';
 import { allNotes } from '../../logic/quality';
 import { usePreparedTree, useSpanMarks, useVisibleSpans } from '../../state/derived';
 import { isTrace, shortRecording } from '../../state/kept-trace';
@@ -179,7 +178,7 @@ function Loaded({ selection, summary }: { readonly selection: Selection; readonl
   const share = useAtom(panelShareAtom, (value) => value);
   const isProfile = summary.of === 'profile';
   const pole = selectedPole(poles, search.pole, search.span);
-  const isMany = isOfManyTraces(summary);
+  const isMany = summary.ofRequests;
   const view = viewOf(search, isMany);
   const isTraceShown = view === 'trace';
 
