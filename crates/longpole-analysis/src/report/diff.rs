@@ -238,8 +238,7 @@ fn state_diffs(a: (&Report, &[NodeId]), b: (&Report, &[NodeId]), difference: Nan
             out.push(StateDiff { state, delta: *delta, function: Some(function.clone()) });
         }
         if matters(state, rest) {
-            let (report, nodes) = if rest > Nanos::ZERO { b } else { a };
-            out.push(StateDiff { state, delta: rest, function: function_in(report, nodes, state) });
+            out.push(StateDiff { state, delta: rest, function: changed_function(a, b, state, rest) });
         }
     }
     out.sort_by_key(|state| Reverse(state.delta.magnitude()));
@@ -259,22 +258,26 @@ fn wait_diffs(a: (&Report, &[NodeId]), b: (&Report, &[NodeId])) -> BTreeMap<(Wai
     deltas
 }
 
-/// The function in which these nodes are in the state most of the time, where one stands out.
-fn function_in(report: &Report, nodes: &[NodeId], state: StateKind) -> Option<String> {
-    match state {
-        StateKind::OnCpu => {
-            let named = report.named(&report.samples_on_path(nodes))?;
-            Some(report.functions().list[named.function].function.clone())
-        }
-        // Waits have their functions already.
-        StateKind::Blocked(_)
-        | StateKind::Runnable
-        | StateKind::InChild
-        | StateKind::BlockedUnseen
-        | StateKind::Awaiting
-        | StateKind::Remote
-        | StateKind::Unaccounted => None,
+/// The function of the program whose time in a state changed most in the direction of the whole change, if it makes up half of that. Waits have their
+/// functions already.
+fn changed_function(a: (&Report, &[NodeId]), b: (&Report, &[NodeId]), state: StateKind, change: Nanos) -> Option<String> {
+    if state != StateKind::OnCpu {
+        return None;
     }
+    let mut deltas: BTreeMap<&str, Nanos> = BTreeMap::new();
+    for ((report, nodes), is_after) in [(a, false), (b, true)] {
+        let samples = report.samples_on_path(nodes);
+        for (stack, nanos) in report.stacks(samples.into_iter()) {
+            let Some((own, _)) = report.functions().own_of_stack(report.recording(), stack) else { continue };
+            let delta = deltas.entry(report.functions().list[own].function.as_str()).or_default();
+            let nanos = Nanos::from_u64(nanos);
+            *delta = if is_after { *delta + nanos } else { *delta - nanos };
+        }
+    }
+    let is_less = change < Nanos::ZERO;
+    let in_direction = deltas.into_iter().filter(|(_, delta)| (*delta < Nanos::ZERO) == is_less);
+    let (function, most) = in_direction.max_by_key(|(_, delta)| delta.magnitude())?;
+    (most.magnitude().saturating_mul(2) >= change.magnitude()).then(|| function.to_owned())
 }
 
 /// The name without what differs from run to run: `#` for numbers, and for ids of [`ID_DIGITS_MIN`] hexadecimal digits or more.
@@ -380,6 +383,19 @@ mod tests {
         assert_eq!(said(20, 60), [(StateKind::OnCpu, 40, hash.clone())]);
         assert_eq!(said(60, 20), [(StateKind::OnCpu, -40, hash)]);
         assert_eq!(said(20, 20), []);
+    }
+
+    #[test]
+    fn the_function_that_changed_is_named_and_not_the_one_with_most_time() {
+        let run = |parse: usize, render: usize| {
+            let end = 10 + parse + render;
+            format!(
+                "run x 0..{end}ms\n  build 0..{end}ms svc pid 1\nsample 0ms x{parse} pid 1 [build] main;parse\nsample {parse}ms x{render} pid 1 [build] main;render\n"
+            )
+        };
+        let diff = Diff::new(&report(&run(120, 60)), &report(&run(121, 4)));
+        let of = |it: &StateDiff| (it.state, it.delta.0 / 1_000_000, it.function.clone());
+        assert_eq!(diff.operations[0].states.iter().map(of).collect::<Vec<_>>(), [(StateKind::OnCpu, -55, Some("render".to_owned()))]);
     }
 
     #[test]

@@ -58,23 +58,21 @@ pub fn took_no_time(recording: &str) -> String {
     format!("{} took no time: {}", noted(recording), duration(0))
 }
 
-/// A pole that was fixed between two runs: `p1 of r1, create web-bundle › compress_bundle, promised 0.95s: r2 has it no more, and ends 0.93s
-/// earlier`. `left` is what the second run would still save without it.
+/// A pole that was fixed between two runs: `Fixing p1 of r1 (create web-bundle › compress_bundle) was to save 0.95s. In r2 it is too small to list, and
+/// the run ended 0.93s earlier, other changes included.` `left` is what the second run would still save without it.
 pub fn fixed_pole(
     (handle, name): (&str, &str),
     (before, promised): (&str, [i64; 2]),
     (after, left): (&str, Option<[i64; 2]>),
     gained: i64,
 ) -> String {
-    let unit = TimeUnit::of(promised[1]);
-    let left = match left {
-        None => format!("{} no longer has this pole", noted(after)),
-        Some(left) => format!("in {} it would save {} more", noted(after), range(unit, left)),
-    };
+    let unit = TimeUnit::of(promised[1].max(gained));
+    let left = left.map_or_else(|| "it is too small to list".to_owned(), |left| format!("{} of that is left", range(unit, left)));
     format!(
-        "{handle} of {}, {name}, promised {}: {left}, and the run ended {} earlier",
+        "Fixing {handle} of {} ({name}) was to save {}. In {} {left}, and the run ended {} earlier, other changes included.",
         noted(before),
         range(unit, promised),
+        noted(after),
         unit.show(gained)
     )
 }
@@ -125,11 +123,13 @@ mod tests {
         let promised = ("r1", [950_000_000; 2]);
         assert_eq!(
             fixed_pole(p1, promised, ("r2", None), 930_000_000),
-            "p1 of r1, web-bundle › compress_bundle, promised 950.0ms: r2 no longer has this pole, and the run ended 930.0ms earlier"
+            "Fixing p1 of r1 (web-bundle › compress_bundle) was to save 950.0ms. In r2 it is too small to list, and the run ended 930.0ms earlier, \
+             other changes included."
         );
         assert_eq!(
             fixed_pole(p1, ("r1", [950_000_000, 1_050_000_000]), ("r2", Some([20_000_000; 2])), 930_000_000),
-            "p1 of r1, web-bundle › compress_bundle, promised 0.95s–1.05s: in r2 it would save 20.0ms more, and the run ended 0.93s earlier"
+            "Fixing p1 of r1 (web-bundle › compress_bundle) was to save 0.95s–1.05s. In r2 20.0ms of that is left, and the run ended 0.93s earlier, \
+             other changes included."
         );
     }
 
