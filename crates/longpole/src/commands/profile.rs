@@ -32,7 +32,7 @@ pub(crate) fn profile(invocation: &Invocation, arguments: &ProfileArguments) -> 
     let server = Server::new(&arguments.at.at);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let range = [now.saturating_sub(arguments.since), now];
-    let Some(query) = &arguments.query else { return list(invocation, arguments, &types_between(&server, range)?) };
+    let Some(query) = &arguments.query else { return list(invocation, arguments, &server, range) };
     // A query names what the server has at any time: a service that is quiet now is known all the same.
     let types = types_between(&server, [Duration::ZERO, now])?;
     let query = whole_query(query, arguments, &types)?;
@@ -78,16 +78,38 @@ fn limit_of(arguments: &ProfileArguments) -> usize {
     if arguments.total { NODES.max(arguments.limit) } else { arguments.limit }
 }
 
-fn list(invocation: &Invocation, arguments: &ProfileArguments, types: &ProfileTypesView) -> Result<()> {
+fn list(invocation: &Invocation, arguments: &ProfileArguments, server: &Server, range: [Duration; 2]) -> Result<()> {
+    let types = &types_between(server, range)?;
     match arguments.at.format {
         Format::Json => print_json(types),
         Format::Text if types.types.is_empty() => print_line(format!(
-            "No profiles in the last {}. Services send them to the server's port pyroscope (usually 4040: Pyroscope's SDKs), or as OpenTelemetry profiles to \
-             its port otlp-http (usually 4318).",
+            "No profiles in the last {}. `longpole agent` sends those of every process of a machine. Services send their own to the server's port pyroscope \
+             (usually 4040: Pyroscope's SDKs), or as OpenTelemetry profiles to its port otlp-http (usually 4318).",
             as_option(arguments.since)
         )),
-        Format::Text => print(&render::profile::types(types, &this_command(arguments), invocation.style())),
+        Format::Text => {
+            let by_cpu = services_by_cpu(types, server, range)?;
+            print(&render::profile::types(types, &by_cpu, &this_command(arguments), invocation.style()))
+        }
     }
+}
+
+/// Services whose CPU time a list states: each takes a query.
+const SERVICES_MAX: usize = 30;
+
+/// The CPU time of each service, the most first; empty where there are too many.
+fn services_by_cpu(types: &ProfileTypesView, server: &Server, [start, end]: [Duration; 2]) -> Result<Vec<(String, i64)>> {
+    let cpu = types.types.iter().find(|it| it.profile_type.starts_with(&format!("{CPU}:")) && it.services.len() <= SERVICES_MAX);
+    let Some(cpu) = cpu else { return Ok(Vec::new()) };
+    let (start, end) = (start.as_micros(), end.as_micros());
+    let total = |service: &String| {
+        let query = query_value(&format!("{}{}", cpu.profile_type, of_service(service)));
+        let path = format!("/longpole/v1/profiles?query={query}&start={start}&end={end}&limit=1&nodes=1");
+        server.view(&path).map(|view: ProfileView| (service.clone(), view.total))
+    };
+    let mut all: Vec<(String, i64)> = cpu.services.iter().map(total).collect::<Result<_>>()?;
+    all.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    Ok(all)
 }
 
 /// `longpole profile`, at the same server.

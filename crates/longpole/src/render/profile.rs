@@ -38,15 +38,25 @@ pub(crate) fn nothing_before(view: &ProfileDiffView) -> String {
     format!("No values of {} from {range}, so there is nothing to compare with.", view.query)
 }
 
-/// The types of profiles, each with its services. `command` shows one of them.
-pub(crate) fn types(view: &ProfileTypesView, command: &str, style: Style) -> Screen {
+/// The types of profiles, each with its services, and the services by CPU time. `command` shows one of them.
+pub(crate) fn types(view: &ProfileTypesView, by_cpu: &[(String, i64)], command: &str, style: Style) -> Screen {
     let type_width = view.types.iter().map(|it| width(&it.profile_type)).max().unwrap_or_default().max(width("type"));
     let names_width = style.width().saturating_sub(type_width + 2).max(NAMES_WIDTH_MIN);
     let mut out = Screen::of(style.strong(&format!("{}  services", pad("type", type_width))));
     for it in &view.types {
         out.line(format!("{}  {}", style.handle(&pad(&it.profile_type, type_width)), cut(&it.services.join(", "), names_width)));
     }
-    if let Some(service) = view.types.iter().flat_map(|it| &it.services).next() {
+    if !by_cpu.is_empty() {
+        out.line("");
+        let times: Vec<[String; 1]> = by_cpu.iter().map(|(_, nanos)| [value(*nanos, "nanoseconds")]).collect();
+        let time_width = column_widths(&["CPU time"], &times)[0];
+        out.line(style.strong(&format!("{}  service", right("CPU time", time_width))));
+        for ((service, _), [time]) in by_cpu.iter().zip(&times) {
+            out.line(format!("{}  {}", right(time, time_width), fit(service, names_width)));
+        }
+    }
+    let first = by_cpu.first().map(|(service, _)| service).or_else(|| view.types.iter().flat_map(|it| &it.services).next());
+    if let Some(service) = first {
         out.line("");
         out.line(format!("next      {command} {}", quoted(service)));
     }
