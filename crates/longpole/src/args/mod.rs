@@ -182,7 +182,7 @@ pub(crate) enum Command {
     Run(RunArguments),
     /// Record a running process and everything it starts
     Attach(AttachArguments),
-    /// Profile all processes of this machine for as long as it runs, and send the profiles to a server
+    /// Profile the processes of this machine until Ctrl-C, and send the profiles to a server. Without root: those of your user
     Agent(AgentArguments),
     /// Receive the spans and profiles of all services, keep them, and answer the queries of Jaeger, Zipkin and Pyroscope
     Serve(ServeArguments),

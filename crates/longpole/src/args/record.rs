@@ -171,7 +171,7 @@ impl AttachArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct AgentArguments {
-    /// The server: `longpole serve`, or a Pyroscope
+    /// The server's port for profiles: `longpole serve`, or a Pyroscope. LONGPOLE_TOKEN is sent along if it is set
     #[arg(long, value_name = "URL", default_value = "http://localhost:4040")]
     pub(crate) to: String,
     /// Samples per second of each CPU while it is busy

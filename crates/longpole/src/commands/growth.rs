@@ -39,8 +39,9 @@ fn nothing(view: &ServiceGrowthView, arguments: &GrowthArguments, since: &str) -
     let whose = arguments.service.as_ref().map_or_else(String::new, |service| format!(" of {service}"));
     match (view.steady, view.too_short) {
         (0, 0) => format!(
-            "No profiles{whose} of memory in use, goroutines or other gauges in the last {since}. Pyroscope's SDKs send them, and \
-             `longpole serve --scrape SERVICE=URL` fetches them from Go services."
+            "No profiles{whose} of memory in use, goroutines or other gauges in the last {since}. Pyroscope's SDKs and the heap \
+             profiler of longpole-sdk send them, `longpole agent` sends the memory of each process, and `longpole serve --scrape SERVICE=URL` \
+             fetches them from Go services."
         ),
         (0, _) => format!(
             "There are too few profiles{whose} to tell: values at 12 times are needed, over 5 minutes or more. Use a longer --since."

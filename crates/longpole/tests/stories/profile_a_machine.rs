@@ -46,8 +46,9 @@ fn profile(served: &Served) -> Value {
 
 /// Waits until the burner's profile has so much CPU time.
 #[track_caller]
-fn wait_for(served: &Served, nanos: f64) -> Value {
+fn wait_for(served: &Served, agent: &mut Running, nanos: f64) -> Value {
     loop {
+        assert_eq!(agent.0.try_wait().unwrap(), None, "the agent ended");
         let view = profile(served);
         if view["total"].as_f64().is_some_and(|total| total >= nanos) {
             return view;
@@ -63,8 +64,8 @@ fn every_process_is_profiled_under_its_service_and_nothing_is_sent_twice() {
     let served = Served::start(&store);
     let burner = burner(&sandbox);
     let begun = Instant::now();
-    let agent = agent(&sandbox.path("agent"), served.port("pyroscope"));
-    let view = wait_for(&served, 1e9);
+    let mut agent = agent(&sandbox.path("agent"), served.port("pyroscope"));
+    let view = wait_for(&served, &mut agent, 1e9);
     let functions = view["functions"].as_array().unwrap();
     let churn = functions.iter().find(|it| it["function"] == "churn").unwrap_or_else(|| panic!("{functions:?}"));
     assert!(churn["total"].as_f64().unwrap() > 0.8 * view["total"].as_f64().unwrap(), "{functions:?}");
@@ -86,7 +87,6 @@ fn every_process_is_profiled_under_its_service_and_nothing_is_sent_twice() {
     // The last window goes out at the end.
     let pid = agent.0.id().to_string();
     assert!(Command::new("kill").arg(pid).status().unwrap().success());
-    let mut agent = agent;
     assert!(agent.0.wait().unwrap().success());
     let (took, total) = (begun.elapsed(), profile(&served)["total"].as_f64().unwrap());
     drop(burner);
@@ -128,7 +128,7 @@ fn a_window_whose_answer_got_lost_counts_once() {
     let burner = burner(&sandbox);
     let begun = Instant::now();
     let mut agent = agent(&sandbox.path("agent"), losing_answers(served.port("pyroscope"), 3));
-    wait_for(&served, 3e9);
+    wait_for(&served, &mut agent, 3e9);
     assert!(Command::new("kill").arg(agent.0.id().to_string()).status().unwrap().success());
     assert!(agent.0.wait().unwrap().success());
     let (took, total) = (begun.elapsed(), profile(&served)["total"].as_f64().unwrap());

@@ -24,6 +24,7 @@ use longpole_symbols::{Files, HostFiles, OwnOffset, ReadSeek};
 
 use self::outbox::Outbox;
 use crate::args::AgentArguments;
+use crate::commands::search::as_option;
 use crate::failure::{Failure, Kind};
 use crate::invocation::Invocation;
 use crate::session::{Moment, host};
@@ -94,8 +95,8 @@ pub(crate) fn agent(invocation: &Invocation, arguments: &AgentArguments) -> Resu
 
 /// Says what begins.
 fn announce(recorder: &Recorder, arguments: &AgentArguments) {
-    let every = longpole_model::units::duration(arguments.every.as_nanos() as u64);
-    note(format!("profiling this machine at {} Hz, to {} each {every}, until Ctrl-C", recorder.rate_hz(), arguments.to));
+    let every = as_option(arguments.every);
+    note(format!("profiling this machine at {} Hz, to {} every {every}, until Ctrl-C", recorder.rate_hz(), arguments.to));
     if let CaptureMode::User { why_not_kernel } = recorder.mode() {
         note(format!("without code of the kernel: {why_not_kernel}"));
     }

@@ -112,25 +112,25 @@ impl Outbox {
             Ok(0) => {}
             Ok(dropped) => {
                 self.dropped += dropped;
-                self.once("dropped", "the spool is full: the oldest profiles are dropped");
+                self.once("dropped", "too many profiles wait on disk: the oldest are dropped");
             }
             Err(error) => {
                 self.dropped += 1;
-                self.once("spool", &format!("failed to keep a window in the spool, it is lost: {error}"));
+                self.once("spool", &format!("failed to keep a profile on disk, it is lost: {error}"));
             }
         }
     }
 
     fn is_away(&mut self, reason: String) {
         if self.away.is_none() {
-            note(format!("the server does not take profiles, which wait in the spool: {reason}"));
+            note(format!("{reason}; profiles are kept on disk and sent later"));
         }
         self.away = Some(reason);
     }
 
     fn is_back(&mut self) {
         if self.away.take().is_some() {
-            let dropped = if self.dropped > 0 { format!("; {} windows were dropped", self.dropped) } else { String::new() };
+            let dropped = if self.dropped > 0 { format!("; {} were dropped", self.dropped) } else { String::new() };
             note(format!("the server takes profiles again{dropped}"));
             self.said.remove("dropped");
         }
@@ -138,7 +138,7 @@ impl Outbox {
 
     fn refused(&mut self, reason: &str) {
         self.dropped += 1;
-        self.once("refused", &format!("the server refuses a window of profiles, it is lost: {reason}"));
+        self.once("refused", &format!("the server refuses a profile, which is lost: {reason}"));
     }
 
     /// Says something that does not depend on the window once.
@@ -162,10 +162,10 @@ impl Outbox {
     pub(super) fn finish(mut self) {
         self.catch_up();
         if self.spool.len() > 0 {
-            note(format!("{} windows wait in the spool for the next agent", self.spool.len()));
+            note(format!("{} profiles are unsent: the next `longpole agent` with this store sends them", self.spool.len()));
         }
         if self.dropped > 0 {
-            note(format!("{} windows were lost", self.dropped));
+            note(format!("{} profiles were lost", self.dropped));
         }
     }
 }
