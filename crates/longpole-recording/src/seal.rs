@@ -10,19 +10,17 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io;
-use std::path::Path;
 use std::sync::Arc;
 
 use longpole_analysis::link::current_spans::CrossCheck;
 use longpole_analysis::link::never_arrived;
 use longpole_analysis::{Report, derive, words};
-use longpole_model::{Loss, LossKind, Mapping, MappingId, Span, SpanBatch};
+use longpole_model::{Loss, LossKind, MappingId, Span, SpanBatch};
 use longpole_store::live::QueryLimits;
 use longpole_store::{
     Assembler, Frame, RecordingName, RecordingState, RecordingWriter, Replay, Store, StoreError, StoredRecording, SummaryRow,
 };
-use longpole_symbols::{Files, HostFiles, OwnOffset, ReadSeek, hang_timeout};
+use longpole_symbols::{OpenFirst, hang_timeout};
 use longpole_wire::{DecodeError, Limits, otlp};
 use tracing::info_span;
 
@@ -301,7 +299,8 @@ fn assemble(
     drop(step);
     stop()?;
     let step = info_span!("symbols", mappings = recording.mappings.len()).entered();
-    for loss in hang_timeout::fill(Arc::new(OpenFirst { open: binaries }), &mut recording, &growth_limit()) {
+    let open = OpenFirst(move |mapping| binaries.get(&mapping).map(File::try_clone).transpose());
+    for loss in hang_timeout::fill(Arc::new(open), &mut recording, &growth_limit()) {
         loss.merge_into(&mut recording.losses);
     }
     drop(step);
@@ -343,24 +342,6 @@ fn decoded(assembler: &mut Assembler, peer_pid: Option<u32>, decode: impl FnOnce
     }
     batch.losses.into_iter().for_each(|loss| assembler.loss(loss));
     batch.spans
-}
-
-/// Binaries the recorder has open, then the files of the machine.
-struct OpenFirst {
-    open: HashMap<MappingId, File>,
-}
-
-impl Files for OpenFirst {
-    fn open(&self, path: &Path) -> io::Result<Box<dyn ReadSeek>> {
-        HostFiles.open(path)
-    }
-
-    fn open_mapped(&self, mapping: &Mapping) -> io::Result<Box<dyn ReadSeek>> {
-        match self.open.get(&mapping.id) {
-            Some(file) => Ok(Box::new(OwnOffset::new(file.try_clone()?))),
-            None => HostFiles.open_mapped(mapping),
-        }
-    }
 }
 
 /// What lists say of a recording, its answer with it.

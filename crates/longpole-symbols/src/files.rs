@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use longpole_model::stack::Mapping;
+use longpole_model::stack::{Mapping, MappingId};
 
 /// An open file: parts of it are read, where they are needed.
 pub trait ReadSeek: Read + Seek {
@@ -39,16 +39,9 @@ where
 
 /// A file that is read at an offset of its own: clones of one [`File`] share theirs.
 #[derive(Debug)]
-pub struct OwnOffset {
+struct OwnOffset {
     file: File,
     at: u64,
-}
-
-impl OwnOffset {
-    /// Reads this file from its start.
-    pub fn new(file: File) -> OwnOffset {
-        OwnOffset { file, at: 0 }
-    }
 }
 
 impl ReadSeek for OwnOffset {
@@ -114,6 +107,24 @@ pub trait Files {
     /// Those of the file system; [`io::ErrorKind::Unsupported`] where files have no such identity.
     fn id(&self, _: &Path) -> io::Result<FileId> {
         Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// Binaries that somebody has open, by the function that finds them, then the files of this machine. An open one is the bytes that ran, whatever is at its
+/// path now.
+#[derive(Debug, Clone)]
+pub struct OpenFirst<F>(pub F);
+
+impl<F: Fn(MappingId) -> io::Result<Option<File>>> Files for OpenFirst<F> {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn ReadSeek>> {
+        HostFiles.open(path)
+    }
+
+    fn open_mapped(&self, mapping: &Mapping) -> io::Result<Box<dyn ReadSeek>> {
+        match (self.0)(mapping.id)? {
+            Some(file) => Ok(Box::new(OwnOffset { file, at: 0 })),
+            None => HostFiles.open_mapped(mapping),
+        }
     }
 }
 

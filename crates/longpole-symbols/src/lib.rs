@@ -42,6 +42,6 @@ mod reason;
 mod symbolizer;
 pub mod unwind;
 
-pub use files::{FileId, Files, HostFiles, OwnOffset, ReadSeek};
+pub use files::{FileId, Files, HostFiles, OpenFirst, ReadSeek};
 pub use reason::Reason;
 pub use symbolizer::{Resolved, Symbolizer};

@@ -9,7 +9,7 @@ use longpole_model::Text;
 use longpole_model::address::VirtOffset;
 use longpole_model::loss::{Loss, LossKind};
 use longpole_model::recording::Recording;
-use longpole_model::stack::{Frame, Location, LocationKind, Mapping};
+use longpole_model::stack::{Frame, LocationKind, Mapping};
 
 use crate::demangle::{Demangler, Steps};
 use crate::dwarf::{self, Line, LinesOfAddresses, Slice};
@@ -32,6 +32,14 @@ pub struct Resolved {
     pub frames: Vec<Vec<Frame>>,
     /// What is wrong with the binary as a whole, where something is.
     pub trouble: Option<Reason>,
+}
+
+impl Resolved {
+    /// What is missing of the binary, where something is.
+    pub fn loss(&self, mapping: &Mapping) -> Option<Loss> {
+        let reason = self.trouble.as_ref()?;
+        Some(Loss::new(LossKind::SymbolsUnreadable, 1, format!("{reason}: {}", mapping.path)))
+    }
 }
 
 impl Symbolizer {
@@ -60,7 +68,7 @@ impl Symbolizer {
     /// Gives every location of a recording its frames. Returns what is missing, one loss for each binary that could not
     /// be read in full, for the caller to keep with the recording.
     pub fn fill(&self, recording: &mut Recording) -> Vec<Loss> {
-        fill_by(&recording.mappings, &mut recording.locations, |mapping, addresses| self.resolve(mapping, addresses))
+        fill_by(recording, |mapping, addresses| self.resolve(mapping, addresses))
     }
 
     /// The frames of sorted, different addresses.
@@ -140,13 +148,9 @@ fn lacks_symbols(tables: &[(&Option<Binary<'_>>, Table)], symbols: &[Option<Symb
 }
 
 /// Gives every location of a recording its frames, those of one binary at a time.
-pub(crate) fn fill_by(
-    mappings: &[Mapping],
-    all: &mut [Location],
-    mut resolve: impl FnMut(&Mapping, &[VirtOffset]) -> Resolved,
-) -> Vec<Loss> {
+pub(crate) fn fill_by(recording: &mut Recording, mut resolve: impl FnMut(&Mapping, &[VirtOffset]) -> Resolved) -> Vec<Loss> {
     let mut wanted: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-    for (at, location) in all.iter_mut().enumerate() {
+    for (at, location) in recording.locations.iter_mut().enumerate() {
         match &location.kind {
             LocationKind::Code { mapping, .. } => wanted.entry(mapping.0).or_default().push(at),
             LocationKind::Named { .. } => {}
@@ -163,20 +167,21 @@ pub(crate) fn fill_by(
     wanted.sort_by_key(|(_, locations)| Reverse(locations.len()));
     for (mapping, locations) in wanted {
         let unknown = Mapping { id: longpole_model::stack::MappingId(mapping), path: String::new(), build_id: Vec::new() };
-        let mapping = mappings.get(mapping as usize).unwrap_or(&unknown);
+        let mapping = recording.mappings.get(mapping as usize).unwrap_or(&unknown);
         let addresses: Vec<VirtOffset> = locations
             .iter()
-            .map(|at| match all[*at].kind {
+            .map(|at| match recording.locations[*at].kind {
                 LocationKind::Code { address, .. } => address,
                 _ => VirtOffset(0),
             })
             .collect();
         let resolved = resolve(mapping, &addresses);
+        let trouble = resolved.loss(mapping);
         for (at, frames) in locations.into_iter().zip(resolved.frames) {
-            all[at].frames = frames;
+            recording.locations[at].frames = frames;
         }
-        if let Some(reason) = resolved.trouble {
-            Loss::new(LossKind::SymbolsUnreadable, 1, format!("{reason}: {}", mapping.path)).merge_into(&mut losses);
+        if let Some(loss) = trouble {
+            loss.merge_into(&mut losses);
         }
     }
     losses

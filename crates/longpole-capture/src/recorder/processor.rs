@@ -325,7 +325,7 @@ impl Processor {
         stats.cpu_slices = self.tree.slices;
         stats.not_kept = self.out.not_kept;
         stats.not_kept_reason = self.out.not_kept_reason;
-        stats.binaries = self.binaries.open().take();
+        stats.binaries = Arc::clone(self.binaries.open());
         stats.recorder_cpu_nanos = thread_cpu_nanos() + python_cpu_nanos;
         stats
     }

@@ -1,8 +1,10 @@
 //! What a recording came to.
 
+use std::sync::Arc;
+
 use longpole_model::Loss;
 
-use crate::frames::maps::OpenBinary;
+use crate::frames::maps::OpenBinaries;
 
 /// What a recording came to.
 #[derive(Debug, Default)]
@@ -30,7 +32,7 @@ pub struct Stats {
     /// CPU time of the recorder's own threads, in nanoseconds.
     pub recorder_cpu_nanos: u64,
     /// The binaries of the recording that are still open, for symbolization.
-    pub binaries: Vec<OpenBinary>,
+    pub binaries: Arc<OpenBinaries>,
     /// Losses that could not be written to the sink: the caller of `finish` reports them.
     pub untold: Vec<Loss>,
 }

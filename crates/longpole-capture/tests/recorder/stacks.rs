@@ -109,7 +109,8 @@ fn a_program_that_deletes_itself_is_unwound_and_kept_for_symbolization() {
     });
     let mapping = mapping.unwrap_or_else(|| panic!("{}", recorded.describe()));
     assert!(!mapping.build_id.is_empty());
-    let binary = recorded.stats.binaries.iter().find(|b| b.mapping == mapping.id).unwrap();
+    let binaries = recorded.stats.binaries.take();
+    let binary = binaries.iter().find(|b| b.mapping == mapping.id).unwrap();
     assert_eq!(binary.file.metadata().unwrap().len(), me().metadata().unwrap().len());
     let whole = recorded.samples().filter(|s| !recorded.functions(s).last().unwrap().starts_with('[')).count();
     assert!(whole > 100, "{}", recorded.describe());

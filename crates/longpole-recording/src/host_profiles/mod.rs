@@ -6,7 +6,7 @@
 //! agent ── each window ──► HostProfiles ┘─► names of new addresses ─► ProfileBatch: CPU by service, memory by process
 //! ```
 //!
-//! LocationNames of addresses are kept from window to window, and so are the tables of stacks, which grow as long as the recorder runs:
+//! Names of addresses are kept from window to window, and so are the tables of stacks, which grow as long as the recorder runs:
 //! [`HostProfiles::is_large`] says when to begin again with another recorder.
 
 mod names;
@@ -102,7 +102,8 @@ impl HostProfiles {
         seen.stacks.len() >= LARGE_STACKS || seen.locations.len() >= LARGE_LOCATIONS || self.names.bytes() >= LARGE_NAMES_BYTES
     }
 
-    /// Ends the window. `files` opens binaries; `slow` are those whose names took too long, also for an earlier recorder; `identity` reads what a process says of itself, once for each program that it executes.
+    /// Ends the window. `files` opens binaries; `slow` are those whose names took too long, also for an earlier recorder; `identity` reads what a
+    /// process says of itself, once for each program that it executes.
     pub fn window(
         &mut self,
         interval: &Range<Timestamp>,
@@ -151,7 +152,7 @@ fn known(
     }
 }
 
-/// BatchPlaces in a batch of what the recorder numbers.
+/// Places in a batch of what the recorder numbers.
 #[derive(Debug, Default)]
 struct BatchPlaces {
     series: HashMap<ProfileSeries, u32>,

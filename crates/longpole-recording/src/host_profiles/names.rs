@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use longpole_model::stack::{Frame, Location, LocationKind, Mapping, MappingId};
-use longpole_model::{Id, LocationId, Loss};
+use longpole_model::{Id, LocationId, Loss, VirtOffset};
 use longpole_symbols::{Files, hang_timeout};
 
 use super::seen::{Seen, Window, lock};
@@ -22,6 +22,9 @@ const BUDGET_MAX: Duration = Duration::from_secs(20);
 
 /// How long one binary may take.
 const BINARY_MAX: Duration = Duration::from_secs(5);
+
+/// Why addresses of a slow binary have no names.
+const SLOW: &str = "its names take too long";
 
 /// Most frames that are inlined into one.
 const FRAMES_MAX: usize = 64;
@@ -52,9 +55,9 @@ impl SlowBinaries {
         self.budget
     }
 
-    fn spend(&mut self, mapping: &Mapping, took: Duration, patience: Duration) {
+    fn spend(&mut self, mapping: &Mapping, took: Duration) {
         self.budget = self.budget.saturating_sub(took);
-        if took >= patience && patience == BINARY_MAX && self.known.len() < SLOW_MAX {
+        if took >= BINARY_MAX && self.known.len() < SLOW_MAX {
             self.known.insert((mapping.path.clone(), mapping.build_id.clone()));
         }
     }
@@ -92,23 +95,21 @@ impl LocationNames {
         slow: &mut SlowBinaries,
     ) -> Vec<Loss> {
         let mut losses = Vec::new();
-        for (mapping, ids, mut locations) in self.unnamed(seen, window) {
-            let budget = slow.budget();
-            let patience = budget.min(BINARY_MAX);
-            if !slow.has(&mapping) {
+        for (mapping, ids, addresses) in self.unnamed(seen, window) {
+            let resolved = if slow.has(&mapping) {
+                hang_timeout::without_names(&mapping, &addresses, SLOW)
+            } else {
                 // The rest has its turn later.
-                if patience < BINARY_MAX {
+                if slow.budget() < BINARY_MAX {
                     break;
                 }
-                let mut mappings = vec![Mapping { id: MappingId(0), path: String::new(), build_id: Vec::new() }; mapping.id.place() + 1];
-                mappings[mapping.id.place()] = mapping.clone();
                 let begun = Instant::now();
-                losses.extend(hang_timeout::fill_locations(Arc::clone(&files), &mappings, &mut locations, patience, &|| false));
-                slow.spend(&mapping, begun.elapsed(), patience);
-            }
-            for (id, location) in ids.into_iter().zip(locations) {
-                self.keep(id, location.frames);
-            }
+                let resolved = hang_timeout::resolve(Arc::clone(&files), &mapping, &addresses, BINARY_MAX);
+                slow.spend(&mapping, begun.elapsed());
+                losses.extend(resolved.loss(&mapping));
+                resolved
+            };
+            ids.into_iter().zip(resolved.frames).for_each(|(id, frames)| self.keep(id, frames));
         }
         losses
     }
@@ -125,25 +126,23 @@ impl LocationNames {
         }
     }
 
-    /// The locations without names, by binary, those with most locations first.
-    fn unnamed(&mut self, seen: &Mutex<Seen>, window: &Window) -> Vec<(Mapping, Vec<LocationId>, Vec<Location>)> {
+    /// The locations without names and their addresses, by binary, those with most locations first.
+    fn unnamed(&mut self, seen: &Mutex<Seen>, window: &Window) -> Vec<(Mapping, Vec<LocationId>, Vec<VirtOffset>)> {
         let seen = lock(seen);
         self.frames.resize(seen.locations.len(), None);
         let used = window.sums.keys().filter_map(|key| seen.stacks.get(key.stack.place())).flatten().copied();
         let unnamed: HashSet<LocationId> = used.filter(|id| matches!(self.frames.get(id.place()), Some(None))).collect();
-        let mut by_mapping: BTreeMap<MappingId, (Vec<LocationId>, Vec<Location>)> = BTreeMap::new();
+        let mut by_mapping: BTreeMap<MappingId, (Vec<LocationId>, Vec<VirtOffset>)> = BTreeMap::new();
         for id in unnamed {
-            if let Some(location) = seen.locations.get(id.place())
-                && let LocationKind::Code { mapping, .. } = location.kind
-            {
-                let (ids, locations) = by_mapping.entry(mapping).or_default();
+            if let Some(Location { kind: LocationKind::Code { mapping, address }, .. }) = seen.locations.get(id.place()) {
+                let (ids, addresses) = by_mapping.entry(*mapping).or_default();
                 ids.push(id);
-                locations.push(location.clone());
+                addresses.push(*address);
             }
         }
         let mut all: Vec<_> = by_mapping
             .into_iter()
-            .filter_map(|(mapping, (ids, locations))| Some((seen.mappings.get(mapping.place())?.clone(), ids, locations)))
+            .filter_map(|(mapping, (ids, addresses))| Some((seen.mappings.get(mapping.place())?.clone(), ids, addresses)))
             .collect();
         all.sort_by_key(|(_, ids, _)| std::cmp::Reverse(ids.len()));
         all
@@ -158,8 +157,8 @@ mod tests {
     fn a_binary_that_takes_too_long_is_not_named_again() {
         let mapping = |path: &str| Mapping { id: MappingId(0), path: path.to_owned(), build_id: vec![1] };
         let mut slow = SlowBinaries::default();
-        slow.spend(&mapping("/bin/quick"), Duration::from_secs(1), BINARY_MAX);
-        slow.spend(&mapping("/bin/slow"), BINARY_MAX, BINARY_MAX);
+        slow.spend(&mapping("/bin/quick"), Duration::from_secs(1));
+        slow.spend(&mapping("/bin/slow"), BINARY_MAX);
         assert_eq!(["/bin/quick", "/bin/slow"].map(|path| slow.has(&mapping(path))), [false, true]);
         assert!(slow.budget() <= BUDGET_MAX - Duration::from_secs(5));
     }

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use longpole_model::address::VirtOffset;
 use longpole_model::loss::Loss;
 use longpole_model::recording::Recording;
-use longpole_model::stack::{Location, Mapping};
+use longpole_model::stack::Mapping;
 
 use crate::files::{Files, ReadSeek};
 use crate::symbolizer::{self, Resolved, Symbolizer};
@@ -80,19 +80,13 @@ pub fn wait_unless<T>(
 /// Names what a recording has as addresses, as [`Symbolizer::fill`] does, and is not held by a file system that does not answer: what lies there
 /// has no names, and is among the losses. The same holds for what is left after a minute, or when `is_memory_short` says so.
 pub fn fill(files: Arc<dyn Files + Send + Sync>, recording: &mut Recording, is_memory_short: &dyn Fn() -> bool) -> Vec<Loss> {
-    fill_locations(files, &recording.mappings, &mut recording.locations, NAMING_MAX, is_memory_short)
+    Patient::new(files, NAMING_MAX, is_memory_short).fill(recording)
 }
 
-/// The same for locations of these mappings, by their numbers, and not longer than `patience` in all.
-pub fn fill_locations(
-    files: Arc<dyn Files + Send + Sync>,
-    mappings: &[Mapping],
-    locations: &mut [Location],
-    patience: Duration,
-    is_memory_short: &dyn Fn() -> bool,
-) -> Vec<Loss> {
-    let reader = PatientReader::new(files, Symbolizer::new);
-    Patient { reader, until: Instant::now() + patience, patience, is_memory_short, stopped: None }.fill(mappings, locations)
+/// Names addresses of one binary, as [`Symbolizer::resolve`] does, within `patience`: after it, and where its file system does not answer, they have
+/// none.
+pub fn resolve(files: Arc<dyn Files + Send + Sync>, mapping: &Mapping, addresses: &[VirtOffset], patience: Duration) -> Resolved {
+    Patient::new(files, patience, &|| false).resolve(mapping, addresses)
 }
 
 struct Patient<'a> {
@@ -105,9 +99,14 @@ struct Patient<'a> {
     stopped: Option<String>,
 }
 
-impl Patient<'_> {
-    fn fill(&mut self, mappings: &[Mapping], locations: &mut [Location]) -> Vec<Loss> {
-        symbolizer::fill_by(mappings, locations, |mapping, addresses| self.resolve(mapping, addresses))
+impl<'a> Patient<'a> {
+    fn new(files: Arc<dyn Files + Send + Sync>, patience: Duration, is_memory_short: &'a dyn Fn() -> bool) -> Self {
+        let reader = PatientReader::new(files, Symbolizer::new);
+        Patient { reader, until: Instant::now() + patience, patience, is_memory_short, stopped: None }
+    }
+
+    fn fill(&mut self, recording: &mut Recording) -> Vec<Loss> {
+        symbolizer::fill_by(recording, |mapping, addresses| self.resolve(mapping, addresses))
     }
 
     fn resolve(&mut self, mapping: &Mapping, addresses: &[VirtOffset]) -> Resolved {
@@ -145,7 +144,7 @@ fn limit((until, patience): (Instant, Duration), is_memory_short: &dyn Fn() -> b
 }
 
 /// What there is to say of a binary that is not read.
-fn without_names(mapping: &Mapping, addresses: &[VirtOffset], why: &str) -> Resolved {
+pub fn without_names(mapping: &Mapping, addresses: &[VirtOffset], why: &str) -> Resolved {
     struct Closed(String);
 
     impl Files for Closed {

@@ -80,7 +80,7 @@ fn record(invocation: &Invocation, arguments: &AttachArguments) -> Result<()> {
     }
     observe(Observation::RunLeft { end })?;
     let name = writer.name();
-    let binaries = sampled.binaries.into_iter().map(|binary| (binary.mapping, binary.file)).collect();
+    let binaries = sampled.binaries.take().into_iter().map(|binary| (binary.mapping, binary.file)).collect();
     // The first Ctrl-C ended the recording; a second one ends longpole at once, and the log stays.
     let sealed = longpole_recording::seal::seal_own(&writer, binaries, &|| false)?;
     let view = view::SummaryView::new(name.to_string(), &sealed.report);

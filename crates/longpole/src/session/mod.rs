@@ -382,7 +382,7 @@ impl Session {
         let usage = usage.map(Observation::RunUsage).into_iter().chain(last.map(Observation::ProcessUsage));
         usage.for_each(|observation| self.observe(observation));
         self.observe(Observation::RunEnded { end, exit, cpu_nanos });
-        let binaries = sampled.binaries.into_iter().map(|binary| (binary.mapping, binary.file)).collect();
+        let binaries = sampled.binaries.take().into_iter().map(|binary| (binary.mapping, binary.file)).collect();
         let limit = ReportLimit::begin(&self.writer, exit, arguments.strict);
         let sealed = longpole_recording::seal::seal_own(&self.writer, binaries, &signals::interrupted)?;
         drop(limit);

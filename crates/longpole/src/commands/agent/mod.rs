@@ -17,10 +17,10 @@ use longpole_capture::launch::signals;
 use longpole_capture::procfs::identity;
 use longpole_capture::procfs::target::wait_for_interrupt;
 use longpole_capture::recorder::{OpenBinaries, Options, Recorder};
-use longpole_model::{CaptureMode, Loss, Mapping, Text, Timestamp};
+use longpole_model::{CaptureMode, Loss, Text, Timestamp};
 use longpole_recording::host_profiles::{HostProfiles, ProcessIdentity, SlowBinaries, pushes};
 use longpole_recording::redact_observations::RedactingSink;
-use longpole_symbols::{Files, HostFiles, OwnOffset, ReadSeek};
+use longpole_symbols::OpenFirst;
 
 use self::outbox::Outbox;
 use crate::args::AgentArguments;
@@ -84,10 +84,9 @@ pub(crate) fn agent(invocation: &Invocation, arguments: &AgentArguments) -> Resu
             window(&mut profiles, began..ended, recorder.binaries(), arguments, (&mut outbox, &mut slow));
             began = ended;
         }
-        let binaries = Arc::clone(recorder.binaries());
-        let (losses, open) = (recorder.finish().untold, binaries);
-        window(&mut profiles, began..Moment::now().wall, &open, arguments, (&mut outbox, &mut slow));
-        losses.iter().for_each(|loss| outbox.lose(loss));
+        let sampled = recorder.finish();
+        window(&mut profiles, began..Moment::now().wall, &sampled.binaries, arguments, (&mut outbox, &mut slow));
+        sampled.untold.iter().for_each(|loss| outbox.lose(loss));
     }
     outbox.finish();
     Ok(())
@@ -117,7 +116,8 @@ fn window(
     arguments: &AgentArguments,
     (outbox, slow): (&mut Outbox, &mut SlowBinaries),
 ) {
-    let files = Arc::new(OpenFirst { open: Arc::clone(binaries) });
+    let open = Arc::clone(binaries);
+    let files = Arc::new(OpenFirst(move |mapping| Ok(open.file(mapping))));
     let mut read = |pid: u32| {
         let identity = identity::of_process(pid);
         let text = |text: Option<String>| text.map(|text| Text::from(text.as_str()));
@@ -131,23 +131,5 @@ fn window(
     made.losses.iter().for_each(|loss: &Loss| outbox.lose(loss));
     if !made.batch.values.is_empty() {
         outbox.send(&pushes::of_batch(&made.batch, &interval, arguments.rate), interval.start);
-    }
-}
-
-/// Binaries that the recorder has open, then the files of the machine.
-struct OpenFirst {
-    open: Arc<OpenBinaries>,
-}
-
-impl Files for OpenFirst {
-    fn open(&self, path: &std::path::Path) -> std::io::Result<Box<dyn ReadSeek>> {
-        HostFiles.open(path)
-    }
-
-    fn open_mapped(&self, mapping: &Mapping) -> std::io::Result<Box<dyn ReadSeek>> {
-        match self.open.file(mapping.id) {
-            Some(file) => Ok(Box::new(OwnOffset::new(file))),
-            None => HostFiles.open_mapped(mapping),
-        }
     }
 }
