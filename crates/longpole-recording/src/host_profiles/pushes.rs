@@ -13,12 +13,14 @@ use longpole_wire::pyroscope::push::{self, PushedSeries, RawProfile};
 
 /// The series of a window, each with its profile.
 pub fn of_batch(batch: &ProfileBatch, interval: &Range<Timestamp>, rate_hz: u32) -> Vec<PushedSeries<'static>> {
-    let series = batch.series.iter().zip(0u32..).map(|(series, place)| {
-        let [name, _, _, period_type, period_unit] = series.profile_type.parts();
+    let profiles = encode_series(batch, interval, |series| {
+        let [_, _, _, period_type, period_unit] = series.profile_type.parts();
         let period = if series.profile_type.is_time() { 1_000_000_000 / i64::from(rate_hz.max(1)) } else { 1 };
-        let profile = encode_series(batch, place, interval.clone(), (period_type, period_unit, period));
-        let mut labels =
-            vec![("__name__".to_owned(), name.to_string()), (push::LINK_SCOPE.to_owned(), LinkScope::Span.as_str().to_owned())];
+        (period_type, period_unit, period)
+    });
+    let series = batch.series.iter().zip(profiles).map(|(series, profile)| {
+        let name = series.profile_type.name.to_string();
+        let mut labels = vec![("__name__".to_owned(), name), (push::LINK_SCOPE.to_owned(), LinkScope::Span.as_str().to_owned())];
         labels.extend(series.labels.iter().map(|(name, value)| (name.to_string(), value.to_string())));
         PushedSeries { labels, profiles: vec![RawProfile { id: String::new(), bytes: Cow::Owned(compressed(&profile)) }] }
     });

@@ -8,9 +8,9 @@
 use std::collections::HashMap;
 
 use longpole_model::stack::LocationKind;
-use longpole_model::{Evidence, Location, LocationId, Loss, MappingId, Runtime, SampleLink, StackId, WaitKind};
+use longpole_model::{Evidence, Location, Loss, MappingId, SampleLink, StackId, WaitKind};
 
-use super::pprof_builder::{self, Label, LabelValue, PprofBuilder};
+use super::pprof_builder::{self, Label, LabelValue, LocationNumbers, PprofBuilder};
 use super::tracks::{Moment, Track, Tracks};
 use super::{HELD_FRAMES_MAX, NO_STACK, ProfileExport, Room, frames, lose};
 
@@ -155,8 +155,7 @@ fn labels(export: &ProfileExport<'_>, track: &Track<'_>, key: &Key<'_>) -> Vec<L
 #[derive(Default)]
 struct Places {
     mappings: HashMap<MappingId, u64>,
-    runtimes: HashMap<Runtime, u64>,
-    locations: HashMap<LocationId, u64>,
+    locations: LocationNumbers,
     no_stack: Option<u64>,
 }
 
@@ -191,31 +190,15 @@ impl Places {
         used.sort_by_key(|(mapping, _)| mapping.path != root);
         let mut places = Places::default();
         for (mapping, knows) in used {
-            let build_id = mapping.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
-            let number = profile.mapping(pprof_builder::Mapping { path: mapping.path.clone(), build_id, knows });
+            let number = profile.mapping(pprof_builder::Mapping::of(mapping, knows));
             places.mappings.insert(mapping.id, number);
         }
         places
     }
 
     fn location(&mut self, profile: &mut PprofBuilder<'_>, location: &Location) -> u64 {
-        if let Some(number) = self.locations.get(&location.id) {
-            return *number;
-        }
-        let (mapping, address) = match &location.kind {
-            LocationKind::Code { mapping, address } => (self.mappings.get(mapping).copied().unwrap_or(0), address.0),
-            LocationKind::Unmapped { address } => (0, address.0),
-            LocationKind::Named { runtime, address } => {
-                let path = format!("[{}]", runtime.as_str());
-                let new = || profile.mapping(pprof_builder::Mapping { path, build_id: String::new(), knows: [true, true, true, false] });
-                (*self.runtimes.entry(*runtime).or_insert_with(new), address.map_or(0, |address| address.0))
-            }
-            LocationKind::Cut { .. } => (0, 0),
-        };
-        let lines = frames(location).iter().map(|frame| (profile.function(&frame.function, &frame.file), frame.line)).collect();
-        let number = profile.location(pprof_builder::Location { mapping, address, lines });
-        self.locations.insert(location.id, number);
-        number
+        let mappings = &self.mappings;
+        self.locations.of(profile, location, &frames(location), |_, mapping| mappings.get(&mapping).copied().unwrap_or(0))
     }
 
     fn no_stack(&mut self, profile: &mut PprofBuilder<'_>) -> u64 {

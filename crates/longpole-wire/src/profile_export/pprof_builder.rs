@@ -10,7 +10,9 @@
 
 use std::collections::HashMap;
 
+use longpole_model::stack::LocationKind;
 use longpole_model::time::Timestamp;
+use longpole_model::{Frame, LocationId, MappingId, Runtime};
 
 use crate::protobuf::{put_integer, put_message, put_set_bytes, put_set_integer};
 
@@ -56,6 +58,50 @@ pub struct Location {
     pub address: u64,
     /// Function and line, innermost first.
     pub lines: Vec<(u64, u32)>,
+}
+
+impl Mapping {
+    /// A binary of a recording or a batch.
+    pub fn of(mapping: &longpole_model::Mapping, knows: [bool; 4]) -> Mapping {
+        let build_id = mapping.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+        Mapping { path: mapping.path.clone(), build_id, knows }
+    }
+}
+
+/// Numbers in a profile of the locations of a recording or a batch.
+#[derive(Debug, Default)]
+pub struct LocationNumbers {
+    runtimes: HashMap<Runtime, u64>,
+    known: HashMap<LocationId, u64>,
+}
+
+impl LocationNumbers {
+    /// The number of a location, which has these frames. `mapping` adds a binary to the profile where it is new, and returns its number; 0 for none.
+    pub fn of(
+        &mut self,
+        profile: &mut PprofBuilder<'_>,
+        location: &longpole_model::Location,
+        frames: &[Frame],
+        mapping: impl FnOnce(&mut PprofBuilder<'_>, MappingId) -> u64,
+    ) -> u64 {
+        if let Some(number) = self.known.get(&location.id) {
+            return *number;
+        }
+        let (mapping, address) = match &location.kind {
+            LocationKind::Code { mapping: id, address } => (mapping(profile, *id), address.0),
+            LocationKind::Unmapped { address } => (0, address.0),
+            LocationKind::Named { runtime, address } => {
+                let path = format!("[{}]", runtime.as_str());
+                let new = || profile.mapping(Mapping { path, build_id: String::new(), knows: [true, true, true, false] });
+                (*self.runtimes.entry(*runtime).or_insert_with(new), address.map_or(0, |address| address.0))
+            }
+            LocationKind::Cut { .. } => (0, 0),
+        };
+        let lines = frames.iter().map(|frame| (profile.function(&frame.function, &frame.file), frame.line)).collect();
+        let number = profile.location(Location { mapping, address, lines });
+        self.known.insert(location.id, number);
+        number
+    }
 }
 
 /// A label of a sample.

@@ -8,27 +8,45 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use longpole_model::profile::ProfileBatch;
-use longpole_model::stack::LocationKind;
-use longpole_model::{LocationId, MappingId, Runtime, Timestamp};
+use longpole_model::profile::{ProfileBatch, ProfileSeries, ProfileValue};
+use longpole_model::{LocationId, Timestamp};
 
-use super::pprof_builder::{Label, LabelValue, Location, Mapping, PprofBuilder};
+use super::pprof_builder::{Label, LabelValue, LocationNumbers, Mapping, PprofBuilder};
 
 /// What was counted between two samples: its type, its unit, how many.
 pub type Period<'t> = (&'t str, &'t str, i64);
 
-/// The values of one series in pprof, not compressed: all of one interval.
-pub fn encode_series(batch: &ProfileBatch, series: u32, interval: Range<Timestamp>, period: Period<'_>) -> Vec<u8> {
-    let Some(of) = batch.series.get(series as usize) else { return Vec::new() };
+/// Each series of a batch in pprof, not compressed, in their order: all of one interval. `period` is that of a series.
+pub fn encode_series<'b>(
+    batch: &'b ProfileBatch,
+    interval: &Range<Timestamp>,
+    period: impl Fn(&'b ProfileSeries) -> Period<'b>,
+) -> Vec<Vec<u8>> {
+    let mut values: Vec<Vec<&ProfileValue>> = vec![Vec::new(); batch.series.len()];
+    for value in &batch.values {
+        values.get_mut(value.series as usize).into_iter().for_each(|of_series| of_series.push(value));
+    }
+    batch.series.iter().zip(values).map(|(series, values)| encode(batch, series, &values, interval, period(series))).collect()
+}
+
+fn encode(batch: &ProfileBatch, of: &ProfileSeries, values: &[&ProfileValue], interval: &Range<Timestamp>, period: Period<'_>) -> Vec<u8> {
     let mut profile = PprofBuilder::default();
     profile.sample_types = vec![(of.profile_type.sample_type.as_str(), of.profile_type.sample_unit.as_str())];
     profile.period = period;
     profile.start = interval.start;
     profile.duration_nanos = interval.end.nanos_since(interval.start);
-    let mut places = SeriesPlaces { batch, mappings: HashMap::new(), runtimes: HashMap::new(), locations: HashMap::new() };
-    for value in batch.values.iter().filter(|value| value.series == series) {
+    let (mut locations, mut mappings) = (LocationNumbers::default(), HashMap::new());
+    let mut number_of = |profile: &mut PprofBuilder<'_>, id: &LocationId| {
+        let location = batch.locations.get(id.0 as usize)?;
+        Some(locations.of(profile, location, &location.frames, |profile, id| {
+            let Some(mapping) = batch.mappings.get(id.0 as usize) else { return 0 };
+            // Readers look symbols of a binary up where it says that it has none.
+            *mappings.entry(id).or_insert_with(|| profile.mapping(Mapping::of(mapping, [true; 4])))
+        }))
+    };
+    for value in values {
         let Some(stack) = batch.stacks.get(value.stack.0 as usize) else { continue };
-        let stack = stack.locations.iter().filter_map(|location| places.location(&mut profile, *location)).collect();
+        let stack = stack.locations.iter().filter_map(|id| number_of(&mut profile, id)).collect();
         let mut labels = Vec::new();
         let mut label = |key: &'static str, value: Option<String>| {
             labels.extend(value.map(|value| Label { key, value: LabelValue::Text(value) }));
@@ -42,51 +60,11 @@ pub fn encode_series(batch: &ProfileBatch, series: u32, interval: Range<Timestam
     profile.encode()
 }
 
-/// Numbers in the profile of what stacks consist of.
-struct SeriesPlaces<'b> {
-    batch: &'b ProfileBatch,
-    mappings: HashMap<MappingId, u64>,
-    runtimes: HashMap<Runtime, u64>,
-    locations: HashMap<LocationId, u64>,
-}
-
-impl SeriesPlaces<'_> {
-    fn location(&mut self, profile: &mut PprofBuilder<'_>, id: LocationId) -> Option<u64> {
-        if let Some(number) = self.locations.get(&id) {
-            return Some(*number);
-        }
-        let location = self.batch.locations.get(id.0 as usize)?;
-        let (mapping, address) = match &location.kind {
-            LocationKind::Code { mapping, address } => (self.mapping(profile, *mapping), address.0),
-            LocationKind::Unmapped { address } => (0, address.0),
-            LocationKind::Named { runtime, address } => {
-                let path = format!("[{}]", runtime.as_str());
-                let new = || profile.mapping(Mapping { path, build_id: String::new(), knows: [true, true, true, false] });
-                (*self.runtimes.entry(*runtime).or_insert_with(new), address.map_or(0, |address| address.0))
-            }
-            LocationKind::Cut { .. } => (0, 0),
-        };
-        let lines = location.frames.iter().map(|frame| (profile.function(&frame.function, &frame.file), frame.line)).collect();
-        let number = profile.location(Location { mapping, address, lines });
-        self.locations.insert(id, number);
-        Some(number)
-    }
-
-    fn mapping(&mut self, profile: &mut PprofBuilder<'_>, id: MappingId) -> u64 {
-        let Some(mapping) = self.batch.mappings.get(id.0 as usize) else { return 0 };
-        *self.mappings.entry(id).or_insert_with(|| {
-            let build_id = mapping.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
-            // Readers look symbols of a binary up where it says that it has none.
-            profile.mapping(Mapping { path: mapping.path.clone(), build_id, knows: [true; 4] })
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use longpole_model::profile::{LinkScope, ProfileSeries, ProfileType, ProfileValue, ProfiledSpan};
-    use longpole_model::stack::{Frame, Stack};
-    use longpole_model::{SpanId, StackId, TraceId, VirtOffset};
+    use longpole_model::profile::{LinkScope, ProfileType, ProfiledSpan};
+    use longpole_model::stack::{Frame, LocationKind, Stack};
+    use longpole_model::{MappingId, SpanId, StackId, TraceId, VirtOffset};
 
     use super::*;
     use crate::profile_import::{self, ProfileFormat};
@@ -114,12 +92,14 @@ mod tests {
             values: vec![value(0, 0, 52, Some(span)), value(1, 1, 9, None), value(0, 0, 53, None)],
         };
         let interval = Timestamp(1_000)..Timestamp(3_000);
-        let bytes = encode_series(&batch, 0, interval.clone(), ("cpu", "nanoseconds", 52));
-        let read = profile_import::decode(&bytes, ProfileFormat::Pprof, 1 << 20).unwrap();
+        let all = encode_series(&batch, &interval, |_| ("cpu", "nanoseconds", 52));
+        let bytes = &all[0];
+        let read = profile_import::decode(bytes, ProfileFormat::Pprof, 1 << 20).unwrap();
         assert_eq!(read.start, Some(interval.start));
         assert_eq!(read.samples.iter().map(|sample| sample.values.clone()).collect::<Vec<_>>(), [vec![52], vec![53]]);
         assert_eq!(read.locations.iter().map(|location| location.frames[0].function.as_str()).collect::<Vec<_>>(), ["hash", "main"]);
         assert_eq!(read.mappings[0].build_id, [0xab]);
-        assert!(encode_series(&batch, 7, interval, ("", "", 0)).is_empty());
+        let second = profile_import::decode(&all[1], ProfileFormat::Pprof, 1 << 20).unwrap();
+        assert_eq!((all.len(), second.samples.len(), second.samples[0].values[0]), (2, 1, 9));
     }
 }
