@@ -57,8 +57,7 @@ pub(crate) fn check_proc() -> Result<(), Refused> {
 /// The process and its descendants, parents before children. Empty if it does not exist.
 pub(crate) fn tree_of(root: u32) -> Vec<ProcessSnapshot> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
-    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+    for pid in pids() {
         if let Some(stat) = Stat::of_process(pid) {
             children.entry(stat.parent).or_default().push(pid);
         }
@@ -78,24 +77,28 @@ pub(crate) fn tree_of(root: u32) -> Vec<ProcessSnapshot> {
 
 /// All processes of the machine, without what they map.
 pub(crate) fn all_processes() -> Vec<ProcessSnapshot> {
-    let mut out = Vec::new();
-    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-        let Some(stat) = Stat::of_process(pid) else { continue };
-        let threads = threads_of(pid);
-        let parent = (stat.parent != 0).then_some(stat.parent);
-        if !threads.is_empty() {
-            out.push(ProcessSnapshot { pid, parent, name: stat.name, threads, maps: Vec::new() });
-        }
-    }
-    out
+    pids().filter_map(ProcessSnapshot::without_code).collect()
+}
+
+/// The ids of all processes.
+fn pids() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 impl ProcessSnapshot {
-    fn read(pid: u32, parent: Option<u32>) -> Option<ProcessSnapshot> {
+    /// A process with its parent, whatever that is, and without what it maps.
+    fn without_code(pid: u32) -> Option<ProcessSnapshot> {
         let stat = Stat::of_process(pid)?;
         let threads = threads_of(pid);
-        (!threads.is_empty()).then(|| ProcessSnapshot { pid, parent, name: stat.name, threads, maps: maps_of(pid) })
+        let parent = (stat.parent != 0).then_some(stat.parent);
+        (!threads.is_empty()).then(|| ProcessSnapshot { pid, parent, name: stat.name, threads, maps: Vec::new() })
+    }
+
+    /// A process of a tree, with what it maps.
+    fn read(pid: u32, parent: Option<u32>) -> Option<ProcessSnapshot> {
+        let found = ProcessSnapshot::without_code(pid)?;
+        Some(ProcessSnapshot { parent, maps: maps_of(pid), ..found })
     }
 }
 

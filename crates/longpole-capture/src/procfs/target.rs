@@ -79,8 +79,17 @@ pub fn wait_for_end(pid: u32, patience: Option<Duration>) {
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return,
         Err(_) => None,
     };
-    let begun = Instant::now();
     let mut set = WaitSet::new(process.iter().map(AsRawFd::as_raw_fd));
+    wait(&mut set, patience, |set| if process.is_some() { set.ready(0) != Ready::No } else { find(pid).is_err() });
+}
+
+/// Waits until the time is over, or an interrupt came.
+pub fn wait_for_interrupt(patience: Duration) {
+    wait(&mut WaitSet::new(std::iter::empty()), Some(patience), |_| false);
+}
+
+fn wait(set: &mut WaitSet, patience: Option<Duration>, has_ended: impl Fn(&mut WaitSet) -> bool) {
+    let begun = Instant::now();
     loop {
         let left = patience.map_or(LOOK_EVERY, |patience| patience.saturating_sub(begun.elapsed()));
         if left.is_zero() || interrupted() {
@@ -88,23 +97,9 @@ pub fn wait_for_end(pid: u32, patience: Option<Duration>) {
         }
         // Rounded up, so that the last wait is not empty.
         set.wait(left.min(LOOK_EVERY).as_millis() as i32 + 1);
-        let has_ended = if process.is_some() { set.ready(0) != Ready::No } else { find(pid).is_err() };
-        if has_ended {
+        if has_ended(set) {
             return;
         }
-    }
-}
-
-/// Waits until the time is over, or an interrupt came.
-pub fn wait_for_interrupt(patience: Duration) {
-    let begun = Instant::now();
-    let mut set = WaitSet::new(std::iter::empty());
-    loop {
-        let left = patience.saturating_sub(begun.elapsed());
-        if left.is_zero() || interrupted() {
-            return;
-        }
-        set.wait(left.min(LOOK_EVERY).as_millis() as i32 + 1);
     }
 }
 

@@ -80,6 +80,18 @@ pub(crate) struct StackPages {
     count: usize,
 }
 
+/// Whether each of these pages is in memory or in swap space; `None` where the kernel does not tell.
+fn present_pages(pid: u32, first: u64, count: usize) -> Option<Vec<bool>> {
+    let mut entries = vec![0; count * PAGE_ENTRY_BYTES];
+    // Some kernels have no such file.
+    let map = File::open(format!("/proc/{pid}/pagemap")).ok()?;
+    let told = map.read_at(&mut entries, first.saturating_mul(PAGE_ENTRY_BYTES as u64));
+    told.is_ok_and(|told| told > 0).then(|| {
+        let entries = entries.as_chunks::<PAGE_ENTRY_BYTES>().0;
+        entries.iter().map(|entry| u64::from_ne_bytes(*entry) & PAGE_IS_THERE != 0).collect()
+    })
+}
+
 /// Copies the bytes above a stack pointer, as [`read_memory`] does, but reads present pages only: absent ones are zero, and nothing is copied above
 /// the last present one. `known` holds the pages found the last time, which are not looked up again while the stack pointer is on the same page.
 ///
@@ -96,16 +108,10 @@ pub(crate) fn read_stack(pid: u32, sp: u64, into: &mut [u8], known: &mut StackPa
         let bytes = (known.count * page - inside).min(into.len());
         return read_memory(pid, sp, &mut into[..bytes]);
     }
-    let mut entries = vec![0; (inside + into.len()).div_ceil(page) * PAGE_ENTRY_BYTES];
-    let told =
-        File::open(format!("/proc/{pid}/pagemap")).and_then(|map| map.read_at(&mut entries, first.saturating_mul(PAGE_ENTRY_BYTES as u64)));
-    if !told.is_ok_and(|told| told > 0) {
-        // Some kernels have no such file.
-        return read_memory(pid, sp, into);
-    }
-    let mut parts = Vec::with_capacity(entries.len() / PAGE_ENTRY_BYTES);
-    for (number, entry) in entries.as_chunks::<PAGE_ENTRY_BYTES>().0.iter().enumerate() {
-        if u64::from_ne_bytes(*entry) & PAGE_IS_THERE != 0 {
+    let Some(present) = present_pages(pid, first, (inside + into.len()).div_ceil(page)) else { return read_memory(pid, sp, into) };
+    let mut parts = Vec::with_capacity(present.len());
+    for (number, is_there) in present.into_iter().enumerate() {
+        if is_there {
             let place = (number * page).saturating_sub(inside)..((number + 1) * page - inside).min(into.len());
             parts.push(MemoryPart { address: sp.saturating_add(place.start as u64), place, is_there: false });
         }
@@ -133,15 +139,8 @@ pub(crate) fn read_stack(pid: u32, sp: u64, into: &mut [u8], known: &mut StackPa
 pub(crate) fn read_present(pid: u32, address: u64, into: &mut [u8]) -> io::Result<usize> {
     let page = page_bytes();
     let (first, inside) = (address / page as u64, (address % page as u64) as usize);
-    let mut entries = vec![0; (inside + into.len()).div_ceil(page) * PAGE_ENTRY_BYTES];
-    let told =
-        File::open(format!("/proc/{pid}/pagemap")).and_then(|map| map.read_at(&mut entries, first.saturating_mul(PAGE_ENTRY_BYTES as u64)));
-    if !told.is_ok_and(|told| told > 0) {
-        // Some kernels have no such file.
-        return read_memory(pid, address, into);
-    }
-    let is_there = |entry: &&[u8; PAGE_ENTRY_BYTES]| u64::from_ne_bytes(**entry) & PAGE_IS_THERE != 0;
-    let pages = entries.as_chunks::<PAGE_ENTRY_BYTES>().0.iter().take_while(is_there).count();
+    let Some(present) = present_pages(pid, first, (inside + into.len()).div_ceil(page)) else { return read_memory(pid, address, into) };
+    let pages = present.into_iter().take_while(|is_there| *is_there).count();
     let bytes = (pages * page).saturating_sub(inside).min(into.len());
     read_memory(pid, address, &mut into[..bytes])
 }
