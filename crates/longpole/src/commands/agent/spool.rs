@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use longpole_model::Timestamp;
+use longpole_store::outside;
 
 /// The file whose lock says that an agent uses the directory.
 const LOCK: &str = "in-use";
@@ -35,7 +36,7 @@ impl Spool {
         check_own(&directory)?;
         let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(directory.join(LOCK))?;
         if let Err(TryLockError::WouldBlock) = lock.try_lock() {
-            return Err(io::Error::other("another agent uses it: name a directory with --spool"));
+            return Err(io::Error::other("another agent sends from this store to this server: name another store with --store"));
         }
         let mut found: Vec<(PathBuf, u64)> = Vec::new();
         for entry in fs::read_dir(&directory)? {
@@ -79,7 +80,7 @@ impl Spool {
 
     /// The oldest request.
     pub(super) fn first(&self) -> Option<io::Result<Vec<u8>>> {
-        self.waiting.front().map(|(path, _)| read(path))
+        self.waiting.front().map(|(path, _)| outside::read(path, REQUEST_BYTES_MAX))
     }
 
     /// Removes the oldest request.
@@ -102,14 +103,6 @@ fn check_own(directory: &Path) -> io::Result<()> {
         return Ok(());
     }
     Err(io::Error::other("it is not a directory that only this user can write to"))
-}
-
-/// Reads a request, no longer than any is.
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let file = File::open(path)?;
-    let mut bytes = Vec::new();
-    file.take(REQUEST_BYTES_MAX).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 /// Writes a file that is whole or not there.
