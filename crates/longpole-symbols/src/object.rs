@@ -126,6 +126,12 @@ impl<'d> Binary<'d> {
         self.file.section_by_name(".debug_info").is_some()
     }
 
+    /// Size of its DWARF in the file.
+    pub(crate) fn dwarf_bytes(&self) -> u64 {
+        let of_dwarf = |section: &object::Section<'d, '_, &'d Parts>| section.name().is_ok_and(|name| name.starts_with(".debug_"));
+        self.file.sections().filter(of_dwarf).map(|section| section.size()).fold(0, u64::saturating_add)
+    }
+
     /// Byte order of the file.
     pub(crate) fn endian(&self) -> gimli::RunTimeEndian {
         if self.file.is_little_endian() { gimli::RunTimeEndian::Little } else { gimli::RunTimeEndian::Big }

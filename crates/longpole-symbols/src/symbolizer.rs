@@ -23,7 +23,12 @@ use crate::reason::Reason;
 pub struct Symbolizer {
     files: Box<dyn Files>,
     demangling: Steps,
+    /// Most bytes of debug information to read of a binary that has a symbol table.
+    dwarf_bytes_max: u64,
 }
+
+/// Debug information of a binary that takes next to no time to read, in bytes.
+const DWARF_BYTES_QUICK: u64 = 16 << 20;
 
 /// The frames of addresses of one binary.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +50,13 @@ impl Resolved {
 impl Symbolizer {
     /// One that reads these files.
     pub fn new(files: Box<dyn Files>) -> Self {
-        Symbolizer { files, demangling: Steps::default() }
+        Symbolizer { files, demangling: Steps::default(), dwarf_bytes_max: u64::MAX }
+    }
+
+    /// One for a reader who resolves a few addresses of the same binaries again and again. Where a binary has a symbol table and much debug
+    /// information, it names functions by the table alone: without lines and inlined calls.
+    pub fn quick(files: Box<dyn Files>) -> Self {
+        Symbolizer { dwarf_bytes_max: DWARF_BYTES_QUICK, ..Symbolizer::new(files) }
     }
 
     /// Names addresses of a binary, in any order.
@@ -93,7 +104,9 @@ impl Symbolizer {
         };
 
         let mut found = LinesOfAddresses { lines: vec![Vec::new(); addresses.len()], trouble: None };
-        if let Some(binary) = [main.as_ref(), debug.as_ref()].into_iter().flatten().find(|binary| binary.has_dwarf()) {
+        let with_dwarf = || [main.as_ref(), debug.as_ref()].into_iter().flatten().find(|binary| binary.has_dwarf());
+        let takes_long = |binary: &&Binary<'_>| binary.dwarf_bytes() > self.dwarf_bytes_max && binary.has_functions(Table::Full);
+        if let Some(binary) = with_dwarf().filter(|binary| !takes_long(binary)) {
             let code_start = main.as_ref().unwrap_or(binary).code_start();
             let debug_path = if debug.is_some() { load::debug_path(build_id) } else { None };
             let debug_path = debug_path.unwrap_or_else(|| Path::new(&mapping.path).to_owned());
@@ -277,7 +290,39 @@ fn nameless(function: String, reason: &Reason) -> Frame {
 
 #[cfg(test)]
 mod tests {
+    use longpole_model::stack::MappingId;
+    use object::{Object as _, ObjectSymbol as _};
+
     use super::*;
+    use crate::files::HostFiles;
+
+    #[inline(never)]
+    fn named_by_the_table(number: u64) -> u64 {
+        std::hint::black_box(number) + 1
+    }
+
+    #[test]
+    fn much_debug_information_is_not_read_quickly() {
+        assert_eq!(named_by_the_table(1), 2);
+        let path = std::env::current_exe().unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        let file = object::File::parse(&*bytes).unwrap();
+        let Some(symbol) = file.symbols().find(|symbol| symbol.name().is_ok_and(|name| name.contains("named_by_the_table"))) else {
+            println!("skipped: this program is stripped");
+            return;
+        };
+        let build_id = file.build_id().unwrap().unwrap_or_default().to_vec();
+        let mapping = Mapping { id: MappingId(0), path: path.to_str().unwrap().to_owned(), build_id };
+        let named = |symbolizer: Symbolizer| {
+            let resolved = symbolizer.resolve(&mapping, &[VirtOffset(symbol.address())]);
+            assert_eq!(resolved.trouble, None);
+            let frame = resolved.frames[0].last().unwrap().clone();
+            (frame.function.ends_with("tests::named_by_the_table"), frame.line > 0)
+        };
+        let all = || Symbolizer::new(Box::new(HostFiles));
+        assert_eq!(named(all()), (true, true));
+        assert_eq!(named(Symbolizer { dwarf_bytes_max: 0, ..all() }), (true, false));
+    }
 
     #[test]
     fn an_address_without_a_line_is_of_its_functions_file_where_that_is_one() {

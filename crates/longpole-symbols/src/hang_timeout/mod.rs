@@ -80,13 +80,13 @@ pub fn wait_unless<T>(
 /// Names what a recording has as addresses, as [`Symbolizer::fill`] does, and is not held by a file system that does not answer: what lies there
 /// has no names, and is among the losses. The same holds for what is left after a minute, or when `is_memory_short` says so.
 pub fn fill(files: Arc<dyn Files + Send + Sync>, recording: &mut Recording, is_memory_short: &dyn Fn() -> bool) -> Vec<Loss> {
-    Patient::new(files, NAMING_MAX, is_memory_short).fill(recording)
+    Patient::new(PatientReader::new(files, Symbolizer::new), NAMING_MAX, is_memory_short).fill(recording)
 }
 
-/// Names addresses of one binary, as [`Symbolizer::resolve`] does, within `patience`: after it, and where its file system does not answer, they have
-/// none.
-pub fn resolve(files: Arc<dyn Files + Send + Sync>, mapping: &Mapping, addresses: &[VirtOffset], patience: Duration) -> Resolved {
-    Patient::new(files, patience, &|| false).resolve(mapping, addresses)
+/// Names addresses of one binary, as a [quick](Symbolizer::quick) symbolizer does, within `patience`: after it, and where its file system does not
+/// answer, they have none.
+pub fn resolve_quickly(files: Arc<dyn Files + Send + Sync>, mapping: &Mapping, addresses: &[VirtOffset], patience: Duration) -> Resolved {
+    Patient::new(PatientReader::new(files, Symbolizer::quick), patience, &|| false).resolve(mapping, addresses)
 }
 
 struct Patient<'a> {
@@ -100,8 +100,7 @@ struct Patient<'a> {
 }
 
 impl<'a> Patient<'a> {
-    fn new(files: Arc<dyn Files + Send + Sync>, patience: Duration, is_memory_short: &'a dyn Fn() -> bool) -> Self {
-        let reader = PatientReader::new(files, Symbolizer::new);
+    fn new(reader: PatientReader<Symbolizer>, patience: Duration, is_memory_short: &'a dyn Fn() -> bool) -> Self {
         Patient { reader, until: Instant::now() + patience, patience, is_memory_short, stopped: None }
     }
 
