@@ -50,6 +50,13 @@ impl TimeUnit {
             return smaller.show(nanos);
         }
         let nanos = nanos.unsigned_abs();
+        // What rounds up to one of the next larger unit is one.
+        match self {
+            TimeUnit::Seconds if (59_995_000_000..60_000_000_000).contains(&nanos) => return format!("{sign}1m00.0s"),
+            TimeUnit::Millis if (999_950_000..1_000_000_000).contains(&nanos) => return format!("{sign}1.00s"),
+            TimeUnit::Micros if (999_500..1_000_000).contains(&nanos) => return format!("{sign}1.0ms"),
+            _ => {}
+        }
         let secs = (nanos / 500_000_000).div_ceil(2);
         let (days, hours, minutes) = (secs / 86_400, secs / 3_600 % 24, secs / 60 % 60);
         match self {
@@ -157,6 +164,7 @@ mod tests {
         assert_eq!(duration(340_i64), "340ns");
         assert_eq!(duration(0_i64), "0µs");
         assert_eq!(duration(2_125_000_000_i64), "2.13s");
+        assert_eq!([999_949_999_i64, 999_950_000, 999_499, -999_500].map(duration), ["999.9ms", "1.00s", "999µs", "-1.0ms"]);
         assert_eq!(TimeUnit::Minutes.show(9_960_000_000), "10.0s");
         assert_eq!(duration(5_999_940_000_000_i64), "99m59.9s");
         assert_eq!(duration(9_612_400_000_000_i64), "2h40m12s");

@@ -48,12 +48,21 @@ const LEAST: Readonly<Record<TimeUnit, readonly [nanos: number, smaller: TimeUni
   nanos: [0, 'nanos'],
 };
 
+/** Times that round up to one of the next larger unit, and that one. */
+const ROUNDS_UP: Partial<Record<TimeUnit, readonly [from: number, until: number, text: string]>> = {
+  seconds: [59.995 * SECOND, MINUTE, '1m00.0s'],
+  millis: [999.95 * MILLI, SECOND, '1.00s'],
+  micros: [999.5 * MICRO, MILLI, '1.0ms'],
+};
+
 /** A time in this unit; one that would have a single digit beside exact ones, `0.01s`, in the smaller one: `13.5ms`. */
 function showIn(unit: TimeUnit, signed: number): string {
   const sign = signed < 0 ? '-' : '';
   const nanos = Math.abs(Math.round(signed));
   const [least, smaller] = LEAST[unit];
   if (nanos > 0 && nanos < least) return showIn(smaller, signed);
+  const roundsUp = ROUNDS_UP[unit];
+  if (roundsUp !== undefined && nanos >= roundsUp[0] && nanos < roundsUp[1]) return sign + roundsUp[2];
   const seconds = Math.floor((nanos + SECOND / 2) / SECOND);
   const days = Math.floor(seconds / 86_400);
   if (unit === 'days' && days > 0) return `${sign}${days}d${two(Math.floor(seconds / 3600) % 24)}h`;
