@@ -138,6 +138,14 @@ pub enum StoreError {
     /// Nobody waits for the answer of this query any more.
     #[error("answer the query: it was stopped")]
     Stopped,
+    /// A search has too many conditions.
+    #[error("search: {count} conditions are given, and longpole takes {most} at most")]
+    TooManyConditions {
+        /// How many it has.
+        count: usize,
+        /// How many it may have.
+        most: usize,
+    },
     /// Other queries have the memory for it.
     #[error("answer the query: other queries have the memory for it; try again")]
     MemoryShort,
@@ -234,7 +242,7 @@ impl StoreError {
             StoreError::Segment { .. } | StoreError::Corrupt { .. } => ErrorKind::Corrupt,
             StoreError::NotOurs { .. } => ErrorKind::NotOurs,
             StoreError::Newer { .. } => ErrorKind::Incompatible,
-            StoreError::Name { .. } | StoreError::Tag { .. } => ErrorKind::Usage,
+            StoreError::Name { .. } | StoreError::Tag { .. } | StoreError::TooManyConditions { .. } => ErrorKind::Usage,
             StoreError::NotFound { .. } | StoreError::Empty { .. } => ErrorKind::NotFound,
             StoreError::Living { .. } | StoreError::NotSealed { .. } => ErrorKind::Living,
             StoreError::Inconsistent { .. } => ErrorKind::Bug,

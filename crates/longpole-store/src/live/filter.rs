@@ -2,6 +2,9 @@
 
 use longpole_model::{AttributeValue, Attributes, Span, SpanKind, StatusCode, TimeRange, Timestamp, TraceId};
 
+use crate::error::StoreError;
+use crate::query_limits::QueryLimits;
+
 /// What a span must have. What is `None` or empty asks for nothing.
 #[derive(Debug, Clone, Default)]
 pub struct SpanFilter {
@@ -48,7 +51,38 @@ pub struct TraceCursor {
     pub trace_id: TraceId,
 }
 
+/// Most attributes and keys of a search: each is compared with all attributes of a span.
+pub(super) const CONDITIONS_MAX: usize = 128;
+
 impl SpanFilter {
+    /// The same with each condition once.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::TooManyConditions`].
+    pub(super) fn distinct(&self) -> Result<SpanFilter, StoreError> {
+        let mut filter = self.clone();
+        filter.attributes.sort_unstable();
+        filter.attributes.dedup();
+        filter.keys.sort_unstable();
+        filter.keys.dedup();
+        match filter.attributes.len() + filter.keys.len() {
+            0..=CONDITIONS_MAX => Ok(filter),
+            count => Err(StoreError::TooManyConditions { count, most: CONDITIONS_MAX }),
+        }
+    }
+
+    /// Whether any of these spans matches. The query may be stopped between two of them.
+    pub(super) fn matches_any(&self, spans: &[Span], query: &QueryLimits) -> Result<bool, StoreError> {
+        for span in spans {
+            query.check()?;
+            if self.matches(span) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Whether a trace of this time, with this number of failed spans, may have such a span, whatever its services.
     pub(super) fn may_match_outline(&self, start: Timestamp, end: Timestamp, errors: u32) -> bool {
         let nanos = TimeRange { start, end }.nanos().cast_unsigned();

@@ -46,11 +46,11 @@ impl LiveStore {
         };
         for opened in self.opened(&segments, filter) {
             let (_, opened) = opened?;
-            opened.series_of(filter).try_for_each(&mut add)?;
+            opened.series_of(filter, &self.query)?.into_iter().try_for_each(&mut add)?;
         }
         for generation in generations {
             let (snapshot, _held) = self.snapshot(&generation)?;
-            snapshot.series_of(filter).iter().try_for_each(&mut add)?;
+            snapshot.series_of(filter, &self.query)?.iter().try_for_each(&mut add)?;
         }
         Ok(found)
     }

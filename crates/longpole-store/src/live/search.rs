@@ -9,7 +9,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use longpole_model::{Span, Timestamp, TraceId};
+use longpole_model::{Timestamp, TraceId};
 
 use super::candidates::{self, Candidate};
 use super::filter::{SpanFilter, TraceCursor};
@@ -107,6 +107,7 @@ impl LiveStore {
         filter: &SpanFilter,
         limit: usize,
     ) -> Result<(Vec<FoundTrace>, Option<TraceCursor>), StoreError> {
+        let filter = &filter.distinct()?;
         let mut sources: Vec<usize> = (0..places.len()).filter(|place| places[*place].may_match(filter)).collect();
         sources.sort_by_key(|place| std::cmp::Reverse(places[*place].last()));
         let mut found: HashMap<TraceId, FoundTrace> = HashMap::new();
@@ -242,13 +243,12 @@ fn trace_in_head_matches(generation: &LiveGeneration, id: TraceId, filter: &Span
         return Ok(!places.is_empty());
     }
     for some in places.chunks(ROWS_AT_A_TIME) {
-        let has_match = |rows: Vec<Span>| rows.iter().any(|span| filter.matches(span));
-        if query.briefly(|| rows_at(generation, some, query).map(has_match))? {
+        if query.briefly(|| filter.matches_any(&rows_at(generation, some, query)?, query))? {
             return Ok(true);
         }
     }
     // Records of logs are events of their spans.
-    let with_logs = || Ok(attach(rows_of_head(generation, id, query)?).iter().any(|span| filter.matches(span)));
+    let with_logs = || filter.matches_any(&attach(rows_of_head(generation, id, query)?), query);
     if has_logs { query.briefly(with_logs) } else { Ok(false) }
 }
 
@@ -291,10 +291,10 @@ fn in_segment(segment: &Segment, filter: &SpanFilter, limit: usize, query: &Quer
 /// Which of these traces of a segment match.
 fn matching_in_segment(segment: &Segment, some: &[TraceRow], filter: &SpanFilter, query: &QueryLimits) -> Result<Vec<TraceId>, StoreError> {
     let of_all = |some: &[TraceRow]| -> Result<Vec<TraceId>, StoreError> {
-        let is_matching = |rows| attach(rows).iter().any(|span| filter.matches(span));
         query.briefly(|| {
             let spans = segment.spans_of_all(some, query)?;
-            Ok(spans.into_iter().filter_map(|(trace_id, rows)| is_matching(rows).then_some(trace_id)).collect())
+            let matching = spans.into_iter().map(|(trace_id, rows)| Ok(filter.matches_any(&attach(rows), query)?.then_some(trace_id)));
+            matching.filter_map(Result::transpose).collect()
         })
     };
     match of_all(some) {
@@ -322,13 +322,14 @@ fn turn(candidates: &[Candidate], at_a_time: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use longpole_model::{AttributeValue, Attributes, Resource, Scope, SpanEvent, SpanKind, Status, StatusCode};
+    use longpole_model::{AttributeValue, Attributes, Resource, Scope, Span, SpanEvent, SpanKind, Status, StatusCode};
     use proptest::collection::vec;
     use proptest::option;
     use proptest::prelude::*;
     use proptest::sample::select;
 
     use super::*;
+    use crate::live::filter::CONDITIONS_MAX;
     use crate::live::head::merged;
     use crate::live::{LiveOptions, Request, log_event};
     use crate::store::Store;
@@ -442,6 +443,28 @@ mod tests {
                 until,
                 after: after.map(|(start, id)| TraceCursor { start: Timestamp(start), trace_id: testing::trace_id(id) }),
             })
+    }
+
+    #[test]
+    fn a_search_takes_128_conditions_and_each_once() {
+        let directory = Directory::new();
+        let (live, _) =
+            LiveStore::open(&Store::open(directory.path()).unwrap(), LiveOptions::default(), Timestamp(0), &mut |_, _| Vec::new()).unwrap();
+        let search = |number: usize, of_each: usize| {
+            let attributes = (0..number * of_each).map(|place| ((place / of_each).to_string(), "x".to_owned())).collect();
+            live.find(&SpanFilter { attributes, ..SpanFilter::default() }, 1)
+        };
+        assert!(search(CONDITIONS_MAX, 3).is_ok());
+        assert!(matches!(search(CONDITIONS_MAX + 1, 1), Err(StoreError::TooManyConditions { count: 129, most: 128 })));
+    }
+
+    #[test]
+    fn a_search_ends_between_two_spans() {
+        let query = QueryLimits::default();
+        let spans = [testing::span(1, 1, 0, 0), testing::span(1, 2, 1, 0)];
+        assert!(SpanFilter::default().matches_any(&spans, &query).unwrap());
+        query.stop.stop();
+        assert!(matches!(SpanFilter::default().matches_any(&spans, &query), Err(StoreError::Stopped)));
     }
 
     fn whole_matches(filter: &SpanFilter, summary: &TraceSummary, rows: Vec<Span>) -> bool {

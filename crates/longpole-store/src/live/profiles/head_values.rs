@@ -95,7 +95,12 @@ impl HeadSnapshot {
             query.check()?;
             for value in values.iter().filter(|value| filter.wants(value)) {
                 let place = value.series as usize;
-                if *is_wanted[place].get_or_insert_with(|| (filter.series)(&self.series[place])) {
+                let finds = match is_wanted[place] {
+                    Some(known) => known,
+                    None => filter.finds(&self.series[place], query)?,
+                };
+                is_wanted[place] = Some(finds);
+                if finds {
                     take(&self.series, value)?;
                 }
             }
@@ -104,11 +109,16 @@ impl HeadSnapshot {
     }
 
     /// The series with a value that a query wants.
-    pub(in crate::live) fn series_of(&self, filter: &ProfileFilter<'_>) -> Vec<Arc<ProfileSeries>> {
+    pub(in crate::live) fn series_of(
+        &self,
+        filter: &ProfileFilter<'_>,
+        query: &QueryLimits,
+    ) -> Result<Vec<Arc<ProfileSeries>>, StoreError> {
         let mut has_value = vec![false; self.series.len()];
         let values = self.values.between(filter.from, filter.until).flatten();
         values.filter(|value| filter.wants(value)).for_each(|value| has_value[value.series as usize] = true);
         let with_value = self.series.iter().zip(has_value).filter(|(_, has_value)| *has_value).map(|(series, _)| series);
-        with_value.filter(|series| (filter.series)(series)).cloned().collect()
+        let wanted = with_value.map(|series| Ok(filter.finds(series, query)?.then(|| Arc::clone(series))));
+        wanted.filter_map(Result::transpose).collect()
     }
 }

@@ -58,6 +58,12 @@ pub(in crate::live) fn overlaps([first, last]: [Timestamp; 2], from: Timestamp, 
 }
 
 impl ProfileFilter<'_> {
+    /// Whether it wants the values of a series. The query may be stopped: a selector may have 64 regular expressions.
+    pub(super) fn finds(&self, series: &ProfileSeries, query: &QueryLimits) -> Result<bool, StoreError> {
+        query.check()?;
+        Ok((self.series)(series))
+    }
+
     pub(super) fn wants(&self, value: &ProfileValue) -> bool {
         let is_linked = |spans: &HashSet<SpanId>| value.span.and_then(|span| span.span_id).is_some_and(|id| spans.contains(&id));
         let is_traced = |traces: &HashSet<TraceId>| value.span.and_then(|span| span.trace_id).is_some_and(|id| traces.contains(&id));

@@ -108,14 +108,19 @@ impl OpenProfiles {
         Some([self.rows.iter().map(|row| row.times[0]).min()?, self.rows.iter().map(|row| row.times[1]).max()?])
     }
 
-    fn wanted<'a>(&'a self, filter: &'a ProfileFilter<'_>) -> impl Iterator<Item = &'a SeriesRow> {
+    fn wanted<'a>(&'a self, filter: &ProfileFilter<'_>, query: &QueryLimits) -> Result<Vec<&'a SeriesRow>, StoreError> {
         let in_time = self.rows.iter().filter(|row| overlaps(row.times, filter.from, filter.until));
-        in_time.filter(|row| (filter.series)(&row.series))
+        let wanted = in_time.map(|row| Ok(filter.finds(&row.series, query)?.then_some(row)));
+        wanted.filter_map(Result::transpose).collect()
     }
 
     /// The series that may have a value that a query wants.
-    pub(in crate::live) fn series_of<'a>(&'a self, filter: &'a ProfileFilter<'_>) -> impl Iterator<Item = &'a Arc<ProfileSeries>> {
-        self.wanted(filter).map(|row| &row.series)
+    pub(in crate::live) fn series_of(
+        &self,
+        filter: &ProfileFilter<'_>,
+        query: &QueryLimits,
+    ) -> Result<Vec<&Arc<ProfileSeries>>, StoreError> {
+        Ok(self.wanted(filter, query)?.into_iter().map(|row| &row.series).collect())
     }
 
     /// Hands over the values that a query wants, with the places of their series.
@@ -125,7 +130,7 @@ impl OpenProfiles {
         query: &QueryLimits,
         mut take: impl FnMut(&[Arc<ProfileSeries>], &ProfileValue) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        let ranges: Vec<Range<u32>> = self.wanted(filter).map(|row| row.values.clone()).collect();
+        let ranges: Vec<Range<u32>> = self.wanted(filter, query)?.into_iter().map(|row| row.values.clone()).collect();
         let mut failed = None;
         let read = self.values.read(0, &ranges, query, |batch| {
             profile_values::read(&batch, |value| {

@@ -1,12 +1,15 @@
 //! Stories of profiles in a live store, on real files.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use longpole_model::profile::{LinkScope, ProfileBatch, ProfileSeries, ProfileValue, ProfiledSpan};
 use longpole_model::{SpanId, Timestamp};
 
 use super::ProfileFilter;
+use crate::error::StoreError;
 use crate::live::{LiveFigures, LiveOptions, LiveStore};
+use crate::query_limits::QueryLimits;
 use crate::store::Store;
 use crate::testing::{self, Directory, profile_batch};
 
@@ -135,6 +138,35 @@ fn a_query_takes_no_memory_for_the_stacks_of_others() {
         })
         .unwrap();
         assert_eq!(sizes, [(1, 2)]);
+        live.maintain(NOW, true).unwrap();
+    }
+}
+
+/// A selector with 64 regular expressions takes a second for each series, and finds none of them.
+#[test]
+fn a_query_ends_between_two_series() {
+    let directory = Directory::new();
+    let live = open(&directory);
+    for number in 0..3 {
+        live.append_profiles(NOW, &batch(&format!("service {number}"), 0, &[("main", 1)])).unwrap();
+    }
+    for _ in ["in the head", "in a segment"] {
+        for is_of_values in [false, true] {
+            let limits = QueryLimits::default();
+            let matched = AtomicUsize::new(0);
+            let slow = |_: &ProfileSeries| {
+                limits.stop.stop();
+                matched.fetch_add(1, Ordering::Relaxed);
+                false
+            };
+            let (query, filter) = (live.for_query(limits.clone()), ProfileFilter { series: &slow, ..of_cart(0, 60) });
+            let ended = match is_of_values {
+                true => query.each_profile_value(&filter, |_| Ok(()), |(), _| Ok(())),
+                false => query.profile_series(&filter).map(drop),
+            };
+            assert!(matches!(ended, Err(StoreError::Stopped)), "{ended:?}");
+            assert_eq!(matched.load(Ordering::Relaxed), 1);
+        }
         live.maintain(NOW, true).unwrap();
     }
 }
