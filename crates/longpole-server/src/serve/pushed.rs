@@ -66,6 +66,9 @@ const SMALL_BYTES_MAX: u64 = 8 << 20;
 /// How long one waits for those before it to be read.
 const READ_WAIT_MAX: Duration = Duration::from_secs(60);
 
+/// How many small and large ones wait so: all of them are on the disk, and count for no retention yet.
+const WAITING_MAX: [usize; 2] = if cfg!(test) { [1, 1] } else { [32, 4] };
+
 /// The share of the bytes that the server keeps which traces may take that stay: anybody may keep one.
 const KEPT_TRACES_PART: u64 = 4;
 
@@ -90,6 +93,8 @@ pub(super) struct Pushed {
     receiving: Arc<Semaphore>,
     /// A place for a small one, and one for a large one.
     reading: [Arc<Semaphore>; 2],
+    /// Places of those that wait for it.
+    waiting: [Arc<Semaphore>; 2],
     /// Reading one takes memory of the queries.
     memory: Arc<MemoryPool>,
     under_way: Arc<Mutex<Vec<Arc<Arrival>>>>,
@@ -158,6 +163,7 @@ impl Pushed {
             store,
             receiving,
             reading,
+            waiting: WAITING_MAX.map(places),
             memory: Arc::clone(memory),
             under_way: Arc::default(),
             keeping: Arc::default(),
@@ -371,10 +377,13 @@ async fn take(pushed: &Pushed, name: &str, body: Body) -> Result<RecordingName, 
         }
         () = place.arrival.cut.notified() => return Err(busy("the upload was slow, and others needed its place: try again")),
     };
-    let is_large = place.arrival.bytes.load(Ordering::Relaxed) > SMALL_BYTES_MAX;
+    let kind = usize::from(place.arrival.bytes.load(Ordering::Relaxed) > SMALL_BYTES_MAX);
+    let others = "other recordings are being read: try again";
+    let waits = Arc::clone(&pushed.waiting[kind]).try_acquire_owned().map_err(|_| busy(others))?;
     drop(place);
-    let turn = timeout(READ_WAIT_MAX, Arc::clone(&pushed.reading[usize::from(is_large)]).acquire_owned()).await;
-    let turn = turn.map_err(|_| busy("other recordings are being read: try again"))?;
+    let turn = timeout(READ_WAIT_MAX, Arc::clone(&pushed.reading[kind]).acquire_owned()).await;
+    let turn = turn.map_err(|_| busy(others))?;
+    drop(waits);
     let pushed = pushed.clone();
     let limits = QueryLimits { memory: QueryMemory::of(&pushed.memory), ..QueryLimits::default() };
     let _waits = StopsWithItsClient(limits.stop.clone());
@@ -498,6 +507,26 @@ mod tests {
         let cut = tokio::select! { status = &mut first.0 => status, status = &mut second.0 => status };
         assert_eq!(cut.unwrap(), 503);
         drop((first.1, second.1));
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[tokio::test]
+    async fn few_wait_to_be_read_on_the_disk() {
+        let directory = std::env::temp_dir().join(format!("longpole-waiting-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let pushed = Pushed::open(&directory, &Arc::new(MemoryPool::new(1 << 30)), None).unwrap();
+        let reading = Arc::clone(&pushed.reading[0]).try_acquire_owned().unwrap();
+        let waits = tokio::spawn({
+            let pushed = pushed.clone();
+            async move { send(&pushed, Body::from("no recording")).await }
+        });
+        while pushed.waiting[0].available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(send(&pushed, Body::from("no recording")).await, 503, "one waits already");
+        drop(reading);
+        assert_eq!(waits.await.unwrap(), 400, "it was read");
+        assert_eq!(send(&pushed, Body::from("no recording")).await, 400);
         fs::remove_dir_all(&directory).unwrap();
     }
 
