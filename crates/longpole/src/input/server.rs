@@ -60,7 +60,7 @@ impl Server {
         let mut last = None;
         for path in paths {
             let answer = self.get(path)?;
-            let mut value = serde_json::from_slice::<Value>(&answer.body).ok();
+            let mut value = json_of(&answer.body);
             match value.as_mut() {
                 Some(value) if answer.status == 200 => match list_in(value, keys) {
                     Some(list) => return Ok(list),
@@ -88,7 +88,7 @@ impl Server {
             let hint = "longpole serve starts a server; --to names another one";
             Failure::new(Kind::Failed, format!("failed to send the recording to {}: {error}", self.0)).hint(hint)
         })?;
-        let value = serde_json::from_slice::<Value>(&answer.body).ok();
+        let value = json_of(&answer.body);
         match value.as_ref().and_then(|value| value.get("page")?.as_str()) {
             Some(page) if answer.status == 201 => Ok(format!("{}{page}", self.0)),
             _ => Err(self.refused(answer.status, value.as_ref(), path)),
@@ -102,9 +102,12 @@ impl Server {
         match answer {
             Ok(ServerAnswer { status: 200, .. }) => PushOutcome::Taken,
             Ok(ServerAnswer { status, body }) => {
-                let value = serde_json::from_slice::<Value>(&body).ok();
+                let value = json_of(&body);
                 let said = value.as_ref().and_then(reason).map(|reason| format!(": {}", cut(reason))).unwrap_or_default();
-                let text = format!("{} answered with status {status}{said}", self.0);
+                let text = match status {
+                    404 | 405 => format!("{} takes no profiles: --to is a server's port for profiles, 4040 of longpole serve", self.0),
+                    _ => format!("{} answered with status {status}{said}", self.0),
+                };
                 // Whoever may not send, or sends to a port of something else, may send the same later.
                 if matches!(status, 400 | 413 | 415) { PushOutcome::Refused(text) } else { PushOutcome::Away(text) }
             }
@@ -116,7 +119,7 @@ impl Server {
     pub(crate) fn view<V: DeserializeOwned>(&self, path: &str) -> Result<V> {
         let answer = self.get(path)?;
         if answer.status != 200 {
-            return Err(self.refused(answer.status, serde_json::from_slice(&answer.body).ok().as_ref(), path));
+            return Err(self.refused(answer.status, json_of(&answer.body).as_ref(), path));
         }
         serde_json::from_slice(&answer.body).map_err(|error| {
             let hint = "another version of longpole may have answered";
@@ -141,7 +144,7 @@ impl Server {
                 if batch.spans.is_empty() { Err(not_found().into()) } else { Ok(batch) }
             }
             404 if is_jaegers => Err(not_found().into()),
-            status => Err(self.refused(status, serde_json::from_slice(&answer.body).ok().as_ref(), "/api/traces")),
+            status => Err(self.refused(status, json_of(&answer.body).as_ref(), "/api/traces")),
         }
     }
 
@@ -170,6 +173,17 @@ impl Server {
     fn unreadable(&self, trace_id: &str, error: &DecodeError) -> anyhow::Error {
         Failure::new(Kind::Failed, format!("failed to read trace {trace_id} of {}: {error}", self.0)).into()
     }
+}
+
+/// Values of a document that are always read, and bytes that each needs beyond that: a value takes 32 bytes or more in memory, and two in a document
+/// of nothing but empty lists.
+const VALUES_MIN: usize = 1 << 20;
+const VALUE_BYTES: usize = 8;
+
+/// A document, unless it would take many times its size in memory.
+fn json_of(body: &[u8]) -> Option<Value> {
+    let values = body.iter().filter(|byte| matches!(byte, b'[' | b'{' | b',')).count();
+    if values > VALUES_MIN.max(body.len() / VALUE_BYTES) { None } else { serde_json::from_slice(body).ok() }
 }
 
 /// The beginning of what a server says.
@@ -262,6 +276,12 @@ pub(crate) fn is_address(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_document_of_nothing_but_lists_is_not_read() {
+        let lists = |count: usize| json_of(format!("[{}[]]", "[],".repeat(count)).as_bytes()).is_some();
+        assert_eq!([lists(1_000), lists(VALUES_MIN)], [true, false]);
+    }
 
     #[test]
     fn a_list_is_under_its_key_or_left_out() {
