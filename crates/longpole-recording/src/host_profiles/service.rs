@@ -71,25 +71,119 @@ pub(super) fn program_of(name: &str, executable: &str, arguments: &[String], may
     clipped(script.map_or(executable, base_name))
 }
 
-/// The script among the arguments: the first that is no option, or what `-m`, `-jar` names. Text of a program is none, and may hold secrets.
+/// What an option of an interpreter says of the arguments behind it.
+enum InterpreterOption {
+    /// Nothing.
+    Flag,
+    /// The next one is its value.
+    HasValue,
+    /// The next one is the program.
+    NamesProgram,
+    /// The next one, or what comes from standard input, is the text of a program, and all others are its arguments.
+    HasText,
+    /// The next one may be anything.
+    Unknown,
+}
+
+/// Options of an interpreter whose value is the next argument.
+fn with_value(interpreter: &str) -> &'static [&'static str] {
+    match interpreter {
+        "bash" | "dash" | "sh" | "zsh" => &["--init-file", "--rcfile", "-O", "-o"],
+        "deno" | "node" => &["--env-file", "--import", "--loader", "--require"],
+        "java" => &["--class-path", "--module-path", "-classpath", "-cp"],
+        "perl" | "ruby" => &["-I"],
+        "php" => &["-d"],
+        "python" => &["-W", "-X"],
+        _ => &[],
+    }
+}
+
+/// Long options without a value, or beginnings of such.
+const LONG_FLAGS: [&str; 14] = [
+    "--abort",
+    "--enable-",
+    "--experimental-",
+    "--expose-",
+    "--harmony",
+    "--inspect",
+    "--interpreted-",
+    "--login",
+    "--no-",
+    "--norc",
+    "--perf-",
+    "--preserve-",
+    "--trace-",
+    "--watch",
+];
+
+/// Ends of the names of scripts.
+const SCRIPT_ENDS: [&str; 14] = [".bash", ".cjs", ".ini", ".jar", ".js", ".mjs", ".php", ".pl", ".py", ".pyz", ".rb", ".sh", ".ts", ".zsh"];
+
+impl InterpreterOption {
+    fn of(interpreter: &str, option: &str) -> InterpreterOption {
+        use InterpreterOption::{Flag, HasText, HasValue, NamesProgram, Unknown};
+        let is_shell = matches!(interpreter, "bash" | "dash" | "sh" | "zsh");
+        let letters = option.trim_start_matches('-');
+        let all_in = |known: &str| !letters.is_empty() && letters.chars().all(|letter| known.contains(letter));
+        match option {
+            "-" | "--eval" | "--print" => HasText,
+            "-m" if interpreter == "python" || interpreter == "java" => NamesProgram,
+            "-jar" | "--module" => NamesProgram,
+            // Java has its own values in the same argument.
+            _ if interpreter == "java" && (option.starts_with("-X") || option.starts_with("-D") || option.contains([':', '='])) => Flag,
+            _ if with_value(interpreter).contains(&option) => HasValue,
+            _ if option.starts_with("--") && option.contains('=') => Flag,
+            _ if LONG_FLAGS.iter().any(|flag| option.starts_with(flag)) => Flag,
+            _ if option.starts_with("--") => Unknown,
+            _ if is_shell && letters.contains(['c', 's']) => HasText,
+            _ if is_shell && all_in("abefhiklmnpruvxBCEHPT") => Flag,
+            _ if interpreter == "python" && letters.contains('c') => HasText,
+            _ if interpreter == "python" && all_in("bBdEhiIOPqRsStuvVx") => Flag,
+            _ if interpreter == "perl" && all_in("acnlptTuUwWX") => Flag,
+            _ if interpreter == "ruby" && all_in("aclnpsSvwW") => Flag,
+            // `-e`, `-we`, `-r`, `-lne`: the next one is a program's text, or who knows what.
+            _ if letters.contains(['c', 'e', 'E', 'r', 'p', 'n', 'l', 'I']) => HasText,
+            _ => Unknown,
+        }
+    }
+}
+
+/// The script among the arguments: the first that is no option, or what `-m`, `-jar` names. The text of a program is none, and what stands behind an
+/// option that nobody here knows only if it looks like one: any of them may be secrets.
 fn script_of<'a>(interpreter: &str, arguments: &'a [String]) -> Option<&'a str> {
     let mut rest = arguments.iter().skip(1).map(String::as_str);
+    let mut is_certain = interpreter != "uwsgi";
+    let mut are_options = true;
     while let Some(argument) = rest.next() {
-        let found = match argument {
-            "-m" | "-jar" => rest.next()?,
-            "-cp" | "-classpath" | "--class-path" | "--require" | "--import" | "-W" | "-X" => {
-                rest.next();
-                continue;
+        let found = if are_options && argument == "--" {
+            are_options = false;
+            continue;
+        } else if are_options && argument.starts_with('-') {
+            match InterpreterOption::of(interpreter, argument) {
+                InterpreterOption::Flag => continue,
+                InterpreterOption::HasValue => {
+                    rest.next();
+                    continue;
+                }
+                InterpreterOption::NamesProgram => rest.next()?,
+                InterpreterOption::HasText => return None,
+                InterpreterOption::Unknown => {
+                    is_certain = false;
+                    continue;
+                }
             }
-            // `-c`, `-lc`, `-we`, `-r`, `--eval`: the next one is a program's text, or who knows what.
-            option if option.starts_with('-') && option.ends_with(['c', 'e', 'E', 'r', 'p', 'n', 'l', 'I']) => return None,
-            option if option.starts_with('-') => continue,
-            // Java names a class: its last part says more than its package.
-            class if interpreter == "java" => class.rsplit('.').next()?,
-            script => script,
+        } else if interpreter == "deno" && argument == "run" {
+            continue;
+        } else if !is_certain && !SCRIPT_ENDS.iter().any(|end| argument.ends_with(end)) {
+            return None;
+        } else {
+            argument
         };
         let is_name = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | '+' | '@' | '$');
-        return Some(found).filter(|found| found.chars().all(is_name) && found.len() <= SCRIPT_BYTES_MAX);
+        let found = Some(found).filter(|found| found.chars().all(is_name) && found.len() <= SCRIPT_BYTES_MAX)?;
+        // Java names a class: its last part says more than its package.
+        let is_class = interpreter == "java" && !found.ends_with(".jar");
+        return if is_class { found.rsplit(['.', '/']).next() } else { Some(found) };
     }
     None
 }
@@ -116,7 +210,15 @@ mod tests {
         assert_eq!(of("/usr/bin/node", &["node", "--require", "./otel.js", "server.js"]), "server.js");
         assert_eq!(of("/opt/jdk/bin/java", &["java", "-Xmx1g", "-cp", "a.jar", "com.shop.Cart"]), "Cart");
         assert_eq!(of("/opt/jdk/bin/java", &["java", "-jar", "/srv/cart.jar"]), "cart.jar");
+        assert_eq!(of("/opt/jdk/bin/java", &["java", "-m", "shop/com.shop.Cart"]), "Cart");
         assert_eq!(of("/bin/bash", &["-bash"]), "bash");
+        assert_eq!(of("/bin/bash", &["bash", "-eux", "-o", "pipefail", "/srv/deploy", "prod"]), "deploy");
+        assert_eq!(of("/usr/bin/node", &["node", "--enable-source-maps", "--title", "t0k3n", "/srv/server.js"]), "node");
+        assert_eq!(of("/usr/bin/node", &["node", "--stack-size=9", "--loud", "server.js"]), "server.js");
+        assert_eq!(of("/usr/bin/deno", &["deno", "run", "-A", "main.ts"]), "main.ts");
+        assert_eq!(of("/usr/bin/perl", &["perl", "-w", "--", "count.pl"]), "count.pl");
+        assert_eq!(of("/usr/bin/ruby", &["ruby", "-I", "lib", "count.rb"]), "count.rb");
+        assert_eq!(of("/usr/bin/python3", &["python3", "-I", "app.py", "secret"]), "app.py");
         assert_eq!(of("/srv/cart (deleted)", &["cart"]), "cart");
     }
 
@@ -129,8 +231,13 @@ mod tests {
             ("node", &["--eval", "1"]),
             ("node", &["-p", "token"]),
             ("php", &["-r", "secret"]),
-            ("ruby", &["-I", "lib", "x.rb"]),
             ("python3", &["a b"]),
+            ("sh", &["-s", "--", "hunter2-key"]),
+            ("bash", &["-es", "hunter2-key"]),
+            ("python3", &["-", "swordfish"]),
+            ("bash", &["--debugger", "swordfish"]),
+            ("uwsgi", &["--http-password", "swordfish"]),
+            ("node", &["--title", "swordfish"]),
         ] {
             let arguments: Vec<&str> = [interpreter].iter().chain(arguments).copied().collect();
             assert_eq!(of(&format!("/usr/bin/{interpreter}"), &arguments), interpreter, "{arguments:?}");
