@@ -31,6 +31,7 @@ pub mod socket_owner;
 pub mod span_context;
 mod sys;
 mod waits;
+pub mod watched_thread;
 mod worker;
 
 pub use sys::limits::raise_open_files_limit;

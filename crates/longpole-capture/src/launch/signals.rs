@@ -172,6 +172,13 @@ pub fn interrupted() -> bool {
     handler::interrupted()
 }
 
+/// Sends SIGTERM to a child of ours.
+pub fn terminate(child: &std::process::Child) {
+    if let Ok(pid) = Pid::try_from(child.id()) {
+        signal::kill(pid, libc::SIGTERM);
+    }
+}
+
 /// Where to wait for signals.
 pub(crate) fn events() -> Option<&'static Events> {
     EVENTS.get()

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::procfs::left_out::LeftOut;
+
 /// What makes the sampler interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SampleClock {
@@ -51,6 +53,8 @@ pub struct Options {
     pub cache: Option<PathBuf>,
     /// Resident bytes of longpole above which the recorder ends: the recorded processes decide how much there is to keep.
     pub memory_bytes_max: Option<u64>,
+    /// Processes that it does not read, and whose samples it drops.
+    pub left_out: LeftOut,
 }
 
 impl Default for Options {
@@ -66,6 +70,7 @@ impl Default for Options {
             journals: None,
             cache: None,
             memory_bytes_max: None,
+            left_out: LeftOut::default(),
         }
     }
 }

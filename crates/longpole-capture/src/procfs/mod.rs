@@ -2,6 +2,7 @@
 
 pub(crate) mod command_line;
 pub mod identity;
+pub mod left_out;
 pub(crate) mod namespace;
 pub(crate) mod poller;
 pub(crate) mod process_snapshot;

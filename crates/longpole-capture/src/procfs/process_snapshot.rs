@@ -81,7 +81,7 @@ pub(crate) fn all_processes() -> Vec<ProcessSnapshot> {
 }
 
 /// The ids of all processes.
-fn pids() -> impl Iterator<Item = u32> {
+pub(crate) fn pids() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }

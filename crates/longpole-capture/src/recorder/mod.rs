@@ -11,6 +11,7 @@
 
 mod drain;
 mod executions;
+mod left_out_records;
 mod losses;
 mod polling;
 mod process_tree;
@@ -45,7 +46,7 @@ use crate::span_context::journal_poller::JournalPoller;
 use crate::sys::clock::monotonic_nanos;
 use crate::sys::limits::raise_open_files_limit;
 pub use crate::sys::remote_memory::can_read_memory;
-use crate::worker::Worker;
+use crate::worker::{Liveness, Worker};
 
 /// How often to list the threads of a process that keeps making new ones.
 const LISTINGS_MAX: usize = 3;
@@ -64,6 +65,20 @@ pub struct Recorder {
     handover: Arc<Handover>,
     processor: Option<Worker<Stats>>,
     binaries: Arc<OpenBinaries>,
+}
+
+/// The record thread of a recorder, for another thread that watches it.
+#[derive(Debug, Clone)]
+pub struct WatchedRecorder {
+    handover: Arc<Handover>,
+    liveness: Arc<Liveness>,
+}
+
+impl WatchedRecorder {
+    /// A number that changes while it goes on; `None` while it has nothing to do, or writes.
+    pub fn progress(&self) -> Option<u64> {
+        if self.handover.is_empty() { None } else { self.liveness.progress() }
+    }
 }
 
 impl Recorder {
@@ -271,6 +286,12 @@ impl Recorder {
     /// Whether it has ended by itself, as where memory was short.
     pub fn has_ended(&self) -> bool {
         self.processor.as_ref().is_none_or(Worker::has_ended)
+    }
+
+    /// Its record thread, to see whether it goes on.
+    pub fn watched(&self) -> Option<WatchedRecorder> {
+        let liveness = Arc::clone(self.processor.as_ref()?.liveness());
+        Some(WatchedRecorder { handover: Arc::clone(&self.handover), liveness })
     }
 
     /// What it may sample.

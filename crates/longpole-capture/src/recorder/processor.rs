@@ -8,6 +8,7 @@ use longpole_model::{AbsAddr, ContextRecord, Loss, LossKind, Monotonic, Observat
 use longpole_symbols::unwind::{Code, StackEnd};
 
 use super::drain::{Batch, CloseOnDrop, Handover, Taken};
+use super::left_out_records::LeftOutRecords;
 use super::losses::Losses;
 use super::process_tree::ProcessTree;
 use super::reorder::{Pending, Reorder};
@@ -88,6 +89,8 @@ pub(super) struct Processor {
     pub(super) kernel_names_due: u64,
     /// Processes of a host that ran before the recorder and were not sampled yet: their mappings are not read.
     pub(super) unread: HashSet<u32>,
+    /// Processes that are not read at all, and their records dropped.
+    pub(super) left_out: LeftOutRecords,
     /// When the mappings of each polled process were first and last read since its exec.
     pub(super) mapped_at: FastMap<u32, (u64, u64)>,
 }
@@ -125,6 +128,7 @@ impl Processor {
             next_flush: 0,
             kernel_names_due: monotonic_nanos() + KERNEL_NAMES_NANOS,
             unread: HashSet::new(),
+            left_out: LeftOutRecords::new(options.left_out.clone()),
             mapped_at: FastMap::default(),
         }
     }
@@ -151,6 +155,9 @@ impl Processor {
         // Whoever reads profiles does not wait for the end of the recorder.
         self.kernel_names_due = now;
         for process in processes {
+            if self.left_out.found(process.pid) {
+                continue;
+            }
             self.tree.found(now, process, &mut self.out);
             self.published.found(process.pid, now);
             self.unread.insert(process.pid);
@@ -419,6 +426,9 @@ impl Processor {
                     self.losses.undecodable += 1;
                     continue;
                 };
+                if self.left_out.drops(&record, *source) {
+                    continue;
+                }
                 if let Some((pid, tid, blocked)) = record.switch() {
                     self.waits.switched(pid, tid, record.time(), blocked);
                 }
@@ -491,7 +501,9 @@ impl Processor {
         for (_, range) in batch.parts.iter().filter(|(source, _)| *source == Source::Tracker) {
             let bytes = batch.bytes.get(range.clone()).unwrap_or_default();
             for record in records(bytes).flatten() {
-                if let Ok(Record { pid, time, body: Body::Comm { name, exec: true }, .. }) = record.decode(Source::Tracker) {
+                if let Ok(Record { pid, time, body: Body::Comm { name, exec: true }, .. }) = record.decode(Source::Tracker)
+                    && !self.left_out.found(pid)
+                {
                     execs.push((time, pid, name));
                 }
             }

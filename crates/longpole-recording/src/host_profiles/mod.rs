@@ -14,7 +14,7 @@ pub mod pushes;
 mod seen;
 mod service;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
@@ -109,45 +109,42 @@ impl HostProfiles {
         interval: &Range<Timestamp>,
         files: Arc<dyn Files + Send + Sync>,
         slow: &mut SlowBinaries,
-        identity: &mut dyn FnMut(u32) -> ProcessIdentity,
+        identity: &dyn Fn(u32) -> ProcessIdentity,
     ) -> HostWindow {
         let window = lock(&self.seen).take_window();
         let mut losses = self.names.name(&self.seen, &window, files, slow);
         losses.extend(window.losses.iter().cloned());
+        let lives =
+            |pid: u32| window.processes.get(&pid).is_some_and(|process| window.now.saturating_sub(process.since) >= MEMORY_AGE_NANOS);
+        let in_memory: Vec<(u32, u64)> = window.memory.iter().map(|(pid, bytes)| (*pid, *bytes)).filter(|(pid, _)| lives(*pid)).collect();
+        let pids: BTreeSet<u32> = window.sums.keys().map(|key| key.pid).chain(in_memory.iter().map(|(pid, _)| *pid)).collect();
+        // A process can take its time to say who it is; the recorder goes on meanwhile.
+        let identities: HashMap<u32, ProcessIdentity> = pids.into_iter().map(|pid| (pid, self.identity(&window, pid, identity))).collect();
         let seen = lock(&self.seen);
         self.identities.retain(|pid, (since, _)| seen.runs(*pid, *since) || window.processes.contains_key(pid));
         let (batch, places) = (ProfileBatch::default(), BatchPlaces::default());
         let mut making = Making { labels: &self.labels, names: &self.names, seen: &seen, batch, places };
         for (key, nanos) in &window.sums {
-            let identity = known((&mut self.identities, &mut self.redactor), &window, key.pid, identity);
-            making.cpu(key, *nanos, &identity, interval.start);
+            making.cpu(key, *nanos, &identities[&key.pid], interval.start);
         }
-        for (pid, memory) in &window.memory {
-            let lives = window.processes.get(pid).is_some_and(|process| window.now.saturating_sub(process.since) >= MEMORY_AGE_NANOS);
-            if lives {
-                let identity = known((&mut self.identities, &mut self.redactor), &window, *pid, identity);
-                making.memory(*pid, *memory, &identity, interval.start);
-            }
+        for (pid, memory) in in_memory {
+            making.memory(pid, memory, &identities[&pid], interval.start);
         }
         HostWindow { batch: making.batch, losses }
     }
-}
 
-/// The identity of a process: read once for each program that it executes.
-fn known(
-    (identities, redactor): (&mut HashMap<u32, (u64, ProcessIdentity)>, &mut Redactor),
-    window: &Window,
-    pid: u32,
-    read: &mut dyn FnMut(u32) -> ProcessIdentity,
-) -> ProcessIdentity {
-    let process = window.processes.get(&pid);
-    let since = process.map_or(0, |process| process.since);
-    match identities.get(&pid) {
-        Some((of, identity)) if *of == since => identity.clone(),
-        _ => {
-            let identity = read(pid).or_of(process.map(|process| (process.program.clone(), process.service.clone())), redactor);
-            identities.insert(pid, (since, identity.clone()));
-            identity
+    /// The identity of a process: read once for each program that it executes.
+    fn identity(&mut self, window: &Window, pid: u32, read: &dyn Fn(u32) -> ProcessIdentity) -> ProcessIdentity {
+        let process = window.processes.get(&pid);
+        let since = process.map_or(0, |process| process.since);
+        match self.identities.get(&pid) {
+            Some((of, identity)) if *of == since => identity.clone(),
+            _ => {
+                let seen = process.map(|process| (process.program.clone(), process.service.clone()));
+                let identity = read(pid).or_of(seen, &mut self.redactor);
+                self.identities.insert(pid, (since, identity.clone()));
+                identity
+            }
         }
     }
 }

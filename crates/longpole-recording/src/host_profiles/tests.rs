@@ -51,11 +51,11 @@ fn tables() -> Vec<Observation> {
 }
 
 fn window(profiles: &mut HostProfiles, said: &[(u32, &str)]) -> HostWindow {
-    let mut identity = |pid: u32| {
+    let identity = |pid: u32| {
         let service = said.iter().find(|(of, _)| *of == pid).map_or_else(Text::default, |(_, service)| Text::from(*service));
         ProcessIdentity { service, ..ProcessIdentity::default() }
     };
-    profiles.window(&(Timestamp(10)..Timestamp(20)), Arc::new(NoFiles), &mut SlowBinaries::default(), &mut identity)
+    profiles.window(&(Timestamp(10)..Timestamp(20)), Arc::new(NoFiles), &mut SlowBinaries::default(), &identity)
 }
 
 fn values(window: &HostWindow) -> Vec<String> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use longpole_capture::procfs::left_out::LeftOut;
 use longpole_server::forward::ForwardTarget;
 
 use super::{Format, values};
@@ -186,6 +187,9 @@ pub(crate) struct AgentArguments {
     /// Maximum size of the profiles that wait in the store while the server is away. Beyond it longpole drops the oldest ones and says so
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = values::bytes)]
     pub(crate) spool_bytes: u64,
+    /// Processes that the worker of an agent leaves out; its supervisor names them
+    #[arg(long, hide = true)]
+    pub(crate) left_out: Option<LeftOut>,
 }
 
 #[derive(Debug, Args)]

@@ -260,6 +260,12 @@ fn write_politely(out: &mut dyn Write, bytes: &[u8]) -> Result<()> {
     }
 }
 
+/// Writes a byte to standard output, for a process that watches this one; fails if it is gone.
+pub(crate) fn print_beat() -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(b".").and_then(|()| out.flush())
+}
+
 /// Writes a line to standard error. Ignores failures: there is nowhere to report them.
 pub(crate) fn say(line: impl AsRef<str>) {
     say_all(&Screen::of(line));

@@ -1,6 +1,6 @@
 //! Story: a machine runs services that nobody changed, and a user wants to know whose code uses the CPUs.
 //! Guarantees: `longpole agent` sends the code of every process to a server, under its service; a server that was away gets each window later,
-//! and none twice.
+//! and none twice; an agent that a process holds up goes on without that process.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -119,6 +119,34 @@ fn losing_answers(server: u16, lost: usize) -> u16 {
         }
     });
     port
+}
+
+/// The worker of an agent.
+fn worker_of(agent: &Running) -> Option<u32> {
+    let pid = agent.0.id();
+    fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?.split_whitespace().next()?.parse().ok()
+}
+
+#[test]
+fn a_worker_that_stands_still_is_replaced_and_ends_with_its_supervisor() {
+    let sandbox = Sandbox::new();
+    let served = Served::start(&sandbox.path("store"));
+    let burner = burner(&sandbox);
+    let mut agent = agent(&sandbox.path("agent"), served.port("pyroscope"));
+    wait_for(&served, &mut agent, 1e8);
+    let first = worker_of(&agent).unwrap();
+    assert!(Command::new("kill").args(["-STOP", &first.to_string()]).status().unwrap().success());
+    let before = profile(&served)["total"].as_f64().unwrap();
+    wait_for(&served, &mut agent, before + 5e8);
+    let second = worker_of(&agent).unwrap();
+    assert_ne!(first, second);
+    // Even SIGKILL of the supervisor leaves no worker.
+    agent.0.kill().unwrap();
+    while fs::exists(format!("/proc/{second}")).unwrap() {
+        std::thread::yield_now();
+    }
+    drop(burner);
+    served.stop();
 }
 
 #[test]

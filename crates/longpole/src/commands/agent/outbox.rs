@@ -1,10 +1,12 @@
 //! Sends the requests of an agent, in their order, and keeps them while the server is away.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use longpole_model::profile::SERVICE_LABEL;
+use longpole_model::units::counted;
 use longpole_model::{Loss, LossKind, Timestamp};
 use longpole_recording::host_profiles::pushes;
 use longpole_wire::pyroscope::push::PushedSeries;
@@ -36,6 +38,13 @@ fn parts<'a, 's>(series: &'a [PushedSeries<'s>]) -> Vec<&'a [PushedSeries<'s>]> 
     parts
 }
 
+/// How many services these series are of.
+fn services(series: &[PushedSeries<'_>]) -> u64 {
+    let labels = series.iter().flat_map(|series| &series.labels);
+    let names: HashSet<&str> = labels.filter(|(name, _)| name == SERVICE_LABEL).map(|(_, service)| service.as_str()).collect();
+    names.len() as u64
+}
+
 /// The way to the server.
 #[derive(Debug)]
 pub(super) struct Outbox {
@@ -43,6 +52,8 @@ pub(super) struct Outbox {
     spool: Spool,
     /// Why the last request did not arrive; `None` while they arrive.
     away: Option<String>,
+    /// Whether a window arrived.
+    has_begun: bool,
     dropped: u64,
     /// How often it had something to report, by kind: it reports the first one.
     said: BTreeMap<&'static str, u64>,
@@ -54,7 +65,7 @@ impl Outbox {
         // What waits for one server is not for another.
         let spool = spools.join(utf8_percent_encode(server, NON_ALPHANUMERIC).to_string());
         let opened = Spool::open(spool.clone(), bytes_max).with_context(|| format!("failed to open the spool {}", spool.display()))?;
-        Ok(Outbox { server: Server::new(server), spool: opened, away: None, dropped: 0, said: BTreeMap::new() })
+        Ok(Outbox { server: Server::new(server), spool: opened, away: None, has_begun: false, dropped: 0, said: BTreeMap::new() })
     }
 
     /// Sends a window, behind all that wait.
@@ -63,6 +74,13 @@ impl Outbox {
         for (number, part) in parts(series).into_iter().enumerate() {
             // The name of a file is its time, and no two parts have the same.
             self.send_part(part, began.plus_nanos(i64::try_from(number).unwrap_or(i64::MAX)));
+        }
+        if !self.has_begun && self.away.is_none() && self.dropped == 0 {
+            self.has_begun = true;
+            note(format!(
+                "the server has the first profiles, of {}; longpole profile lists them",
+                counted(services(series), "service", "services")
+            ));
         }
     }
 
