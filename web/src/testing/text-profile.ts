@@ -13,7 +13,7 @@ export function profileOf(text: string, [type, unit] = ['process_cpu:cpu', 'nano
   const sums = frames.map(({ function: name }, frame) => {
     const own = rows.filter((row) => nodes.frame[row] === frame).reduce((sum, row) => sum + (nodes.selfNanos[row] ?? 0), 0);
     const total = rows.filter((row) => nodes.frame[row] === frame).reduce((sum, row) => sum + (nodes.totalNanos[row] ?? 0), 0);
-    return { function: name, own: own * scale, total: total * scale };
+    return { function: name, file: '', own: own * scale, total: total * scale };
   });
   return decodeProfile({
     query: `${type}:${unit}:x:x{service_name="cart"}`,

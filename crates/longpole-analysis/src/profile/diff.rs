@@ -51,7 +51,7 @@ impl ProfileDiff {
         // With what it called, and itself, in each.
         let mut sums: BTreeMap<Text, [(i64, i64); 2]> = BTreeMap::new();
         for (which, functions) in sides.into_iter().enumerate() {
-            for FunctionSum { function, total, own } in functions {
+            for FunctionSum { function, total, own, .. } in functions {
                 let sum = &mut sums.entry(function).or_default()[which];
                 *sum = (sum.0.saturating_add(total), sum.1.saturating_add(own));
             }

@@ -9,7 +9,7 @@ pub(super) fn tree(stacks: &[(&str, i64)]) -> ProfileTree {
     let mut tree = ProfileTree::default();
     for (stack, value) in stacks {
         let functions: Vec<Text> = stack.split(';').map(Text::from).collect();
-        tree.add(functions.iter(), *value);
+        tree.add(functions.iter().zip(std::iter::repeat(&Text::new())), *value);
     }
     tree
 }

@@ -57,10 +57,38 @@ pub struct NodeOfTwo {
 pub struct FunctionSum {
     /// Its name.
     pub function: Text,
+    /// The source file of all functions of this name; empty where none is known, or several are.
+    pub file: Text,
     /// With what it called; a function that calls itself counts once.
     pub total: i64,
     /// Itself.
     pub own: i64,
+}
+
+/// The source file of the functions of one name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+enum SourceFile {
+    #[default]
+    Unknown,
+    One(Text),
+    Several,
+}
+
+impl SourceFile {
+    fn meet(&mut self, file: &Text) {
+        match self {
+            SourceFile::Unknown if !file.is_empty() => *self = SourceFile::One(file.clone()),
+            SourceFile::One(known) if !file.is_empty() && known != file => *self = SourceFile::Several,
+            SourceFile::Unknown | SourceFile::One(_) | SourceFile::Several => {}
+        }
+    }
+
+    fn text(&self) -> Text {
+        match self {
+            SourceFile::One(file) => file.clone(),
+            SourceFile::Unknown | SourceFile::Several => Text::new(),
+        }
+    }
 }
 
 /// The calls.
@@ -68,6 +96,8 @@ pub struct FunctionSum {
 pub struct ProfileTree {
     nodes: Vec<CallNode>,
     names: Vec<Text>,
+    /// The source file of each name.
+    files: Vec<SourceFile>,
     name_of: HashMap<Text, u32>,
     child_of: HashMap<(u32, u32), u32>,
     name_bytes: usize,
@@ -78,7 +108,7 @@ impl Default for ProfileTree {
         let root = CallNode { parent: 0, name: 0, total: 0, own: 0 };
         let total = Text::from("total");
         let (names, name_of) = (vec![total.clone()], HashMap::from([(total, 0)]));
-        ProfileTree { nodes: vec![root], names, name_of, child_of: HashMap::new(), name_bytes: 0 }
+        ProfileTree { nodes: vec![root], names, files: vec![SourceFile::Unknown], name_of, child_of: HashMap::new(), name_bytes: 0 }
     }
 }
 
@@ -87,12 +117,13 @@ fn place(number: usize) -> u32 {
 }
 
 impl ProfileTree {
-    /// Adds how much a stack had; its functions come root first. Sums saturate.
-    pub fn add<'a>(&mut self, functions: impl Iterator<Item = &'a Text>, value: i64) {
+    /// Adds how much a stack had; its functions come root first, each with its source file or an empty one. Sums saturate.
+    pub fn add<'a>(&mut self, functions: impl Iterator<Item = (&'a Text, &'a Text)>, value: i64) {
         let mut at = place(ROOT);
         self.nodes[ROOT].total = self.nodes[ROOT].total.saturating_add(value);
-        for function in functions {
+        for (function, file) in functions {
             let name = self.name(function);
+            self.files[name as usize].meet(file);
             at = self.child(at, name);
             let node = &mut self.nodes[at as usize];
             node.total = node.total.saturating_add(value);
@@ -108,6 +139,7 @@ impl ProfileTree {
         let next = place(self.names.len());
         self.name_bytes += function.len();
         self.names.push(function.clone());
+        self.files.push(SourceFile::Unknown);
         self.name_of.insert(function.clone(), next);
         next
     }
@@ -138,7 +170,7 @@ impl ProfileTree {
 
     /// Memory that it takes, about.
     pub fn memory_bytes(&self) -> u64 {
-        let (node, name) = (size_of::<CallNode>() + 2 * size_of::<((u32, u32), u32)>(), 3 * size_of::<Text>());
+        let (node, name) = (size_of::<CallNode>() + 2 * size_of::<((u32, u32), u32)>(), 3 * size_of::<Text>() + size_of::<SourceFile>());
         (self.nodes.len() * node + self.names.len() * name + self.name_bytes) as u64
     }
 
@@ -163,6 +195,7 @@ impl ProfileTree {
             let node = self.nodes[at as usize];
             let parent = place_of.get(&node.parent).copied().unwrap_or_default();
             let name = cut.name(&self.names[node.name as usize]);
+            cut.files[name as usize].clone_from(&self.files[node.name as usize]);
             let new = cut.child(parent, name);
             cut.nodes[new as usize] = CallNode { parent, name, ..node };
             place_of.insert(at, new);
@@ -246,7 +279,8 @@ impl ProfileTree {
             }
             let node = self.nodes[at as usize];
             let name = node.name as usize;
-            let sum = sums[name].get_or_insert_with(|| FunctionSum { function: self.names[name].clone(), total: 0, own: 0 });
+            let first = || FunctionSum { function: self.names[name].clone(), file: self.files[name].text(), total: 0, own: 0 };
+            let sum = sums[name].get_or_insert_with(first);
             sum.own = sum.own.saturating_add(node.own);
             if open[name] == 0 {
                 sum.total = sum.total.saturating_add(node.total);
@@ -303,6 +337,18 @@ mod tests {
         let functions: Vec<(String, i64, i64)> =
             tree.functions().into_iter().map(|sum| (sum.function.as_str().to_owned(), sum.total, sum.own)).collect();
         assert_eq!(functions, [("walk".to_owned(), 4, 4), ("main".to_owned(), 4, 0)]);
+    }
+
+    #[test]
+    fn a_function_has_a_file_where_all_of_its_name_have_one() {
+        let mut tree = ProfileTree::default();
+        let text = Text::from;
+        for (function, file) in [("parse", "a.py"), ("run", "a.py"), ("run", "b.py"), ("parse", ""), ("native", "")] {
+            tree.add([(&text(function), &text(file))].into_iter(), 1);
+        }
+        let mut files: Vec<[String; 2]> = tree.functions().iter().map(|sum| [&sum.function, &sum.file].map(ToString::to_string)).collect();
+        files.sort();
+        assert_eq!(files, [["native", ""], ["parse", "a.py"], ["run", ""]]);
     }
 
     #[test]

@@ -50,6 +50,7 @@ impl Report {
         let nanos = |time: u64| i64::try_from(time).unwrap_or(i64::MAX);
         let sum = |it: FunctionWeight| FunctionSum {
             function: Text::from(self.functions.list[it.function].function.as_str()),
+            file: Text::from(self.functions.list[it.function].file.as_str()),
             total: nanos(it.weight.total.0),
             own: nanos(it.weight.self_time.0),
         };

@@ -66,6 +66,8 @@ pub struct ProfileView {
 pub struct ProfileFunctionView {
     /// Name for people.
     pub function: String,
+    /// Source file of all functions of this name; empty where none is known, or several are.
+    pub file: String,
     /// How much it had itself.
     pub own: ProfileValue,
     /// How much it had with what it called; a function that calls itself counts once.
@@ -238,7 +240,7 @@ impl ProfileValuesView {
 
 impl ProfileFunctionView {
     fn new(sum: &FunctionSum) -> ProfileFunctionView {
-        ProfileFunctionView { function: listed(&sum.function), own: sum.own, total: sum.total }
+        ProfileFunctionView { function: listed(&sum.function), file: listed(&sum.file), own: sum.own, total: sum.total }
     }
 }
 

@@ -3,6 +3,7 @@
 use longpole_model::units::{TimeUnit, count, counted};
 use longpole_recording::view;
 
+use super::folded_calls::{CallLine, FoldedCalls, folded_in_words};
 use super::functions::{kernel_line, no_samples};
 use super::next_steps::{part_line, same_name_line};
 use crate::next_command::{own_name, quoted};
@@ -54,19 +55,18 @@ pub(crate) fn flame(view: &view::FlameView, min_percent: f64, style: Style) -> S
     let bar_head = " ".repeat(BAR_WIDTH);
     out.line(style.faint(&format!("{}  {}  {} {bar_head}  function", right("total", 9), right("self", 9), right("share", 6))));
     let share = |nanos: i64| nanos as f64 / whole as f64 * 100.0;
-    let shown = Shown::new(view, |row| share(nodes.total_nanos[row]) >= min_percent, |row| share(nodes.self_nanos[row]) < min_percent);
+    let shown = FoldedCalls::new(
+        nodes.parent.iter().map(|parent| usize::try_from(*parent).unwrap_or(0)).collect(),
+        (0..nodes.parent.len()).map(|row| how_well_named(view, row)).collect(),
+        |row| share(nodes.total_nanos[row]) >= min_percent,
+        |row| share(nodes.self_nanos[row]) < min_percent,
+    );
     for line in shown.lines() {
         let (row, depth) = match line {
-            FlameLine::Row { row, depth } => (row, depth),
-            FlameLine::Folded { frames, depth } => {
+            CallLine::Row { row, depth } => (row, depth),
+            CallLine::Folded { frames, depth } => {
                 let indent = " ".repeat(9 + 2 + 9 + 2 + 6 + 1 + BAR_WIDTH + 2 + depth.min(INDENT_MAX));
-                // Above the first row nothing is in between.
-                let frames = frames as u64;
-                let which = match depth {
-                    0 => counted(frames, "outer frame", "outer frames"),
-                    _ => format!("{} in between", counted(frames, "frame", "frames")),
-                };
-                out.line(style.faint(&format!("{indent}⋮ {which}")));
+                out.line(style.faint(&format!("{indent}{}", folded_in_words(frames, depth))));
                 continue;
             }
         };
@@ -115,6 +115,16 @@ fn label(frame: &view::FlameFrameView, line: u32) -> String {
     }
 }
 
+/// How well the frame of a row describes a chain of calls: 0 not at all, 1 a function of the program, 2 a function of an interpreted program,
+/// which says more than its interpreter.
+fn how_well_named(view: &view::FlameView, row: usize) -> u8 {
+    let frame = usize::try_from(view.nodes.frame[row]).ok().and_then(|frame| view.frames.get(frame));
+    match frame {
+        Some(frame) if frame.reason.is_none() && frame.whose == view::WhoseView::Program => 1 + u8::from(frame.runtime.is_some()),
+        _ => 0,
+    }
+}
+
 /// Columns of a full bar.
 const BAR_WIDTH: usize = 8;
 
@@ -125,95 +135,4 @@ fn bar(percent: f64) -> String {
     let text = "█".repeat(eighths / 8) + part;
     let missing = BAR_WIDTH - text.chars().count();
     text + &" ".repeat(missing)
-}
-
-/// Least number of consecutive frames that only call the next one to fold into one line.
-const FOLDED_MIN: usize = 3;
-
-/// The printed rows of a flame graph, and their depth.
-struct Shown<'a> {
-    nodes: &'a view::FlameColumns,
-    is_visible: Vec<bool>,
-    /// Rows that only call the next one: visible, an only child with an only child, and hardly any self time.
-    passes_on: Vec<bool>,
-    /// How well the frame describes a chain of such rows: 0 not at all, 1 a function of the program, 2 a function of an interpreted program,
-    /// which says more than its interpreter.
-    names: Vec<u8>,
-    hidden: usize,
-}
-
-enum FlameLine {
-    Row {
-        row: usize,
-        depth: usize,
-    },
-    /// Frames that only call the next one.
-    Folded {
-        frames: usize,
-        depth: usize,
-    },
-}
-
-impl<'a> Shown<'a> {
-    fn new(view: &'a view::FlameView, is_visible: impl Fn(usize) -> bool, has_no_own: impl Fn(usize) -> bool) -> Self {
-        let nodes = &view.nodes;
-        let rows = nodes.parent.len();
-        let is_visible: Vec<bool> = (0..rows).map(|row| row > 0 && is_visible(row)).collect();
-        let parent = |row: usize| usize::try_from(nodes.parent[row]).unwrap_or(0);
-        let mut children = vec![0; rows];
-        for row in (1..rows).filter(|row| is_visible[*row]) {
-            children[parent(row)] += 1;
-        }
-        let passes_on =
-            (0..rows).map(|row| is_visible[row] && children[parent(row)] == 1 && children[row] == 1 && has_no_own(row)).collect();
-        let hidden = (1..rows).filter(|row| !is_visible[*row]).count();
-        let name = |row: usize| {
-            let Some(frame) = usize::try_from(nodes.frame[row]).ok().and_then(|frame| view.frames.get(frame)) else { return 0 };
-            match frame.runtime {
-                _ if frame.reason.is_some() || frame.whose != view::WhoseView::Program => 0,
-                None => 1,
-                Some(_) => 2,
-            }
-        };
-        let names = (0..rows).map(name).collect();
-        Shown { nodes, is_visible, passes_on, names, hidden }
-    }
-
-    fn lines(&self) -> Vec<FlameLine> {
-        let mut lines = Vec::new();
-        let mut depths = vec![0; self.is_visible.len()];
-        let mut row = 1;
-        while row < self.is_visible.len() {
-            if !self.is_visible[row] {
-                row += 1;
-                continue;
-            }
-            let parent = usize::try_from(self.nodes.parent[row]).unwrap_or(0);
-            let depth = if parent == 0 { 0 } else { depths[parent] + 1 };
-            // Such frames are consecutive: the only visible child of one is the next visible row.
-            let chain: Vec<usize> =
-                (row..self.is_visible.len()).filter(|r| self.is_visible[*r]).take_while(|r| self.passes_on[*r]).collect();
-            if chain.len() < FOLDED_MIN {
-                depths[row] = depth;
-                lines.push(FlameLine::Row { row, depth });
-                row += 1;
-                continue;
-            }
-            chain.iter().for_each(|r| depths[*r] = depth);
-            // The innermost of those that describe the chain best.
-            let named = (0..chain.len()).max_by_key(|place| self.names[chain[*place]]).filter(|place| self.names[chain[*place]] > 0);
-            let (before, after) = named.map_or((chain.len(), 0), |place| (place, chain.len() - place - 1));
-            if before > 0 {
-                lines.push(FlameLine::Folded { frames: before, depth });
-            }
-            if let Some(place) = named {
-                lines.push(FlameLine::Row { row: chain[place], depth });
-            }
-            if after > 0 {
-                lines.push(FlameLine::Folded { frames: after, depth });
-            }
-            row = chain[chain.len() - 1] + 1;
-        }
-        lines
-    }
 }

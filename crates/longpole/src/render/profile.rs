@@ -3,6 +3,7 @@
 use longpole_model::units::{bytes, count, counted, duration, percent};
 use longpole_recording::view::{FunctionChangeView, ProfileDiffView, ProfileFunctionView, ProfileTypesView, ProfileView};
 
+use super::folded_calls::{CallLine, FoldedCalls, folded_in_words};
 use super::recordings::when;
 use crate::next_command::quoted;
 use crate::terminal::screen::Screen;
@@ -73,7 +74,7 @@ fn sum_in_words(sample_type: &str, total: i64, unit: &str, is_state: bool) -> St
 pub(crate) fn functions(view: &ProfileView, by_total: bool, style: Style) -> Screen {
     let mut out = Screen::of(head(view, style));
     out.line("");
-    let rows = view.functions.iter().map(|it| (cells(it, view), it.function.as_str())).collect();
+    let rows = view.functions.iter().map(|it| (cells(it, view), with_file(it))).collect();
     function_table(["self", "", "total", ""], rows, view.truncated, style).into_iter().for_each(|line| out.line(line));
     if !by_total {
         out.line(style.faint("self: in the function itself; total: with what it called"));
@@ -81,14 +82,22 @@ pub(crate) fn functions(view: &ProfileView, by_total: bool, style: Style) -> Scr
     out
 }
 
+/// `parse_rules (rules.py)`
+fn with_file(function: &ProfileFunctionView) -> String {
+    match function.file.rsplit('/').next() {
+        Some(file) if !file.is_empty() => format!("{} ({file})", function.function),
+        _ => function.function.clone(),
+    }
+}
+
 /// Functions behind columns of numbers, and how many are left out.
-fn function_table(heads: [&str; 4], rows: Vec<([String; 4], &str)>, truncated: usize, style: Style) -> Vec<String> {
-    let (cells, names): (Vec<[String; 4]>, Vec<&str>) = rows.into_iter().unzip();
+fn function_table(heads: [&str; 4], rows: Vec<([String; 4], String)>, truncated: usize, style: Style) -> Vec<String> {
+    let (cells, names): (Vec<[String; 4]>, Vec<String>) = rows.into_iter().unzip();
     let widths = column_widths(&heads, &cells);
     let names_width = style.width().saturating_sub(widths.iter().map(|width| width + 2).sum()).max(NAMES_WIDTH_MIN);
     let columns = |row: [&str; 4]| (0..4).map(|column| right(row[column], widths[column]) + "  ").collect::<String>();
     let mut lines = vec![style.strong(&format!("{}function", columns(heads)))];
-    let line = |(row, name): (&[String; 4], &&str)| format!("{}{}", columns(row.each_ref().map(String::as_str)), fit(name, names_width));
+    let line = |(row, name): (&[String; 4], &String)| format!("{}{}", columns(row.each_ref().map(String::as_str)), fit(name, names_width));
     lines.extend(cells.iter().zip(&names).map(line));
     if truncated > 0 {
         let more = counted(truncated as u64, "more function", "more functions");
@@ -116,25 +125,51 @@ pub(crate) fn calls(view: &ProfileView, style: Style) -> Screen {
     let mut out = Screen::of(head(view, style));
     out.line("");
     let columns = &view.calls;
+    let share = |value: i64| i128::from(value) * 1000 / i128::from(view.total.max(1));
+    // The tree has no root of its own.
+    let (parents, of) = (parents(&columns.depth), |row: usize| row - 1);
+    let names = vec![1; parents.len()];
+    let shown = FoldedCalls::new(
+        parents,
+        names,
+        |row| share(columns.total[of(row)]) >= i128::from(CALL_PER_MILLE_MIN),
+        |row| share(columns.own[of(row)]) < i128::from(CALL_PER_MILLE_MIN),
+    );
     let total_width = columns.total.iter().map(|total| width(&value(*total, &view.unit))).max().unwrap_or_default();
-    let mut hidden = 0;
-    for (place, name) in columns.name.iter().enumerate() {
-        let total = columns.total[place];
-        if i128::from(total) * 1000 < i128::from(view.total) * i128::from(CALL_PER_MILLE_MIN) {
-            hidden += 1;
-            continue;
+    for line in shown.lines() {
+        match line {
+            CallLine::Row { row, depth } => {
+                let total = columns.total[of(row)];
+                let indent = " ".repeat((depth * 2).min(INDENT_MAX));
+                let before =
+                    format!("{}  {}  {indent}", right(&value(total, &view.unit), total_width), right(&percent(total, view.total), 4));
+                let room = style.width().saturating_sub(width(&before)).max(NAMES_WIDTH_MIN);
+                let function = columns.names.get(columns.name[of(row)] as usize).map_or("", String::as_str);
+                out.line(format!("{before}{}", fit(function, room)));
+            }
+            CallLine::Folded { frames, depth } => {
+                let indent = " ".repeat(total_width + 2 + 4 + 2 + (depth * 2).min(INDENT_MAX));
+                out.line(style.faint(&format!("{indent}{}", folded_in_words(frames, depth))));
+            }
         }
-        let indent = (columns.depth[place] as usize * 2).min(INDENT_MAX);
-        let before = format!("{}  {}  ", right(&value(total, &view.unit), total_width), right(&percent(total, view.total), 4));
-        let room = style.width().saturating_sub(width(&before) + indent).max(NAMES_WIDTH_MIN);
-        let function = columns.names.get(*name as usize).map_or("", String::as_str);
-        out.line(format!("{before}{}{}", " ".repeat(indent), fit(function, room)));
     }
-    if hidden > 0 {
-        let calls = counted(hidden, "call", "calls");
+    if shown.hidden > 0 {
+        let calls = counted(shown.hidden as u64, "call", "calls");
         out.line(style.faint(&format!("… {calls} with less than 0.5% each (--format json)")));
     }
     out
+}
+
+/// The row above each row, from their depths; row 0 is above those that nothing called.
+fn parents(depths: &[u32]) -> Vec<usize> {
+    let mut open: Vec<usize> = Vec::new();
+    let mut parents = vec![0];
+    for (place, depth) in depths.iter().enumerate() {
+        open.truncate(*depth as usize);
+        parents.push(open.last().copied().unwrap_or(0));
+        open.push(place + 1);
+    }
+    parents
 }
 
 /// What changed between two ranges of time.
@@ -164,7 +199,7 @@ pub(super) const SHARE_CHANGE_IN_WORDS: &str =
 
 /// What changed, function by function.
 pub(super) fn changes(functions: &[FunctionChangeView], unit: &str, truncated: usize, style: Style) -> Vec<String> {
-    let rows = functions.iter().map(|it| (changed_cells(it, unit), it.function.as_str())).collect();
+    let rows = functions.iter().map(|it| (changed_cells(it, unit), it.function.clone())).collect();
     function_table(["Δ share", "Δ self", "before", "after"], rows, truncated, style)
 }
 
@@ -177,6 +212,12 @@ fn changed_cells(function: &FunctionChangeView, unit: &str) -> [String; 4] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn calls_stand_below_their_callers() {
+        assert_eq!(parents(&[0, 1, 2, 1, 0]), [0, 0, 1, 2, 1, 0]);
+        assert_eq!(parents(&[]), [0]);
+    }
 
     #[test]
     fn values_have_their_unit() {

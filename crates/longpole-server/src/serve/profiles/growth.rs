@@ -513,7 +513,7 @@ mod tests {
         let mut tree = ProfileTree::default();
         for (stack, value) in stacks {
             let functions: Vec<Text> = stack.split(';').map(Text::from).collect();
-            tree.add(functions.iter(), *value);
+            tree.add(functions.iter().zip(std::iter::repeat(&Text::new())), *value);
         }
         CallsOfQuarter { tree }
     }

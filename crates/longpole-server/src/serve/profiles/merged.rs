@@ -121,7 +121,7 @@ fn add(
             continue;
         }
         let before = tree.memory_bytes();
-        let functions = part.stacks.frames_of(*stack).map(|frame| &frame.function);
+        let functions = part.stacks.frames_of(*stack).map(|frame| (&frame.function, &frame.file));
         tree.add(functions, weights.get(*series as usize).copied().unwrap_or(Weight::WHOLE).weigh(*sum));
         memory.take(tree.memory_bytes() - before)?;
     }

@@ -113,7 +113,7 @@ mod tests {
     fn a_graph_has_an_edge_for_each_call() {
         let mut tree = ProfileTree::default();
         let names = ["main".into(), "pa\"rse".into()];
-        tree.add(names.iter(), 3);
+        tree.add(names.iter().zip(std::iter::repeat(&"".into())), 3);
         let text = dot(&tree, &"a:b:c:d:e".parse().unwrap(), 10, &QueryLimits::default()).unwrap();
         assert!(text.contains("N2 [label=\"pa\\\"rse\\n3 of 3\"]\nN1 -> N2 [label=\" 3\"]"), "{text}");
     }
