@@ -17,6 +17,7 @@
 //! time       where time went: states, threads, blockers, callees, usage
 //! report     one recording and its answers: reasons, flame graphs; two recordings side by side
 //! words      the home of English: facts → sentences
+//! many_traces   the poles of many traces together
 //! ```
 //!
 //! How they follow from each other:
@@ -49,6 +50,7 @@ mod intervals;
 mod leaves;
 pub mod link;
 mod lists;
+pub mod many_traces;
 pub mod note;
 pub mod profile;
 pub mod pulumi;

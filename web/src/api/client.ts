@@ -17,6 +17,7 @@ import {
   decodeServiceGrowth,
   decodeServiceMap,
   decodeServices,
+  decodeSharedPoles,
   decodeSource,
   decodeSpan,
   decodeSummary,
@@ -44,6 +45,7 @@ import type {
   ServiceGrowth,
   ServiceMap,
   Services,
+  SharedPoles,
   Source,
   Span,
   Summary,
@@ -123,6 +125,8 @@ export const api = {
     get(`/longpole/v1/services/map?${new URLSearchParams(range)}`, decodeServiceMap, signal),
   traces: (search: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Traces> =>
     get(`/longpole/v1/traces?${new URLSearchParams(search)}`, decodeTraces, signal),
+  sharedPoles: (search: Readonly<Record<string, string>>, signal: AbortSignal): Promise<SharedPoles> =>
+    get(`/longpole/v1/traces/poles?${new URLSearchParams(search)}`, decodeSharedPoles, signal),
   profileTypes: (range: Readonly<Record<string, string>>, signal: AbortSignal): Promise<ProfileTypes> =>
     get(`/longpole/v1/profiles/types?${new URLSearchParams(range)}`, decodeProfileTypes, signal),
   profile: (parameters: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Profile> =>

@@ -59,11 +59,13 @@ import {
   type Line,
   type Link,
   type Links,
+  type LongestTrace,
   type MappedService,
   type NextPole,
   type Notable,
   type OneOf,
   type OperationDiff,
+  type OperationPoles,
   type OperationsTruncated,
   type Parallelism,
   type Parent,
@@ -89,6 +91,7 @@ import {
   type ProfileTypes,
   type ProfileValues,
   type Quality,
+  type Quantiles,
   type ReadingColumns,
   type Reason,
   type ReceivedTrace,
@@ -105,6 +108,8 @@ import {
   type ServiceMap,
   type ServiceSpans,
   type Services,
+  type SharedPole,
+  type SharedPoles,
   type Side,
   type Source,
   type SourceLine,
@@ -1223,6 +1228,60 @@ function serviceCalls(cursor: Cursor): ServiceCalls {
   };
 }
 
+function sharedPoles(cursor: Cursor): SharedPoles {
+  return {
+    traces: cursor.field('traces').count(),
+    truncated: cursor.field('truncated').boolean(),
+    leftOut: cursor.field('left_out').count(),
+    operations: cursor.field('operations').list(operationPoles),
+    omitted: cursor.field('omitted').count(),
+  };
+}
+
+function operationPoles(cursor: Cursor): OperationPoles {
+  return {
+    service: cursor.field('service').string(),
+    name: cursor.field('name').string(),
+    traces: cursor.field('traces').count(),
+    totalNanos: cursor.field('total_nanos').nanos(),
+    takes: quantiles(cursor.field('takes')),
+    longest: longestTrace(cursor.field('longest')),
+    poles: cursor.field('poles').list(sharedPole),
+    omitted: cursor.field('omitted').count(),
+  };
+}
+
+function quantiles(cursor: Cursor): Quantiles {
+  return {
+    medianNanos: cursor.field('median_nanos').nanos(),
+    p95Nanos: cursor.field('p95_nanos').nanos(),
+    p99Nanos: cursor.field('p99_nanos').nanos(),
+  };
+}
+
+function longestTrace(cursor: Cursor): LongestTrace {
+  return {
+    traceId: cursor.field('trace_id').string(),
+    nanos: cursor.field('nanos').nanos(),
+  };
+}
+
+function sharedPole(cursor: Cursor): SharedPole {
+  return {
+    service: cursor.field('service').string(),
+    name: cursor.field('name').string(),
+    part: cursor.field('part').orNull((c) => c.string()),
+    traces: cursor.field('traces').count(),
+    onPathNanos: cursor.field('on_path_nanos').nanos(),
+    shareOfSlowest: cursor.field('share_of_slowest').orNull((c) => c.number()),
+    shareOfOthers: cursor.field('share_of_others').orNull((c) => c.number()),
+    savesNanos: cursor.field('saves_nanos').range(),
+    without: quantiles(cursor.field('without')),
+    withoutAtBest: quantiles(cursor.field('without_at_best')),
+    mostIn: longestTrace(cursor.field('most_in')),
+  };
+}
+
 function profileTypes(cursor: Cursor): ProfileTypes {
   return {
     fromUnixNano: cursor.field('from_unix_nano').unixNano(),
@@ -1259,6 +1318,7 @@ function profile(cursor: Cursor): Profile {
 function profileFunction(cursor: Cursor): ProfileFunction {
   return {
     function: cursor.field('function').string(),
+    file: cursor.field('file').string(),
     own: cursor.field('own').number(),
     total: cursor.field('total').number(),
   };
@@ -1417,6 +1477,8 @@ export const decodeTraces = (document: unknown): Traces => traces(new Cursor(doc
 export const decodeTracesOfRecording = (document: unknown): TracesOfRecording => tracesOfRecording(new Cursor(document, 'tracesOfRecording'));
 
 export const decodeServiceMap = (document: unknown): ServiceMap => serviceMap(new Cursor(document, 'serviceMap'));
+
+export const decodeSharedPoles = (document: unknown): SharedPoles => sharedPoles(new Cursor(document, 'sharedPoles'));
 
 export const decodeProfileTypes = (document: unknown): ProfileTypes => profileTypes(new Cursor(document, 'profileTypes'));
 

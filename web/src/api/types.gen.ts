@@ -1699,6 +1699,84 @@ export interface ServiceCalls {
   readonly requests: Requests;
 }
 
+/** The critical paths of the traces that a search finds: what to fix first, and what requests would gain. */
+export interface SharedPoles {
+  /** Traces whose critical paths are in it: the newest ones that match. */
+  readonly traces: number;
+  /** Whether more traces match: all are older. */
+  readonly truncated: boolean;
+  /** Traces that match and are too large to be in it. */
+  readonly leftOut: number;
+  /** The operations that the traces begin with, the one with most time first. */
+  readonly operations: readonly OperationPoles[];
+  /** How many operations `operations` omits. */
+  readonly omitted: number;
+}
+
+/** The traces that begin with one operation. */
+export interface OperationPoles {
+  /** Its service. */
+  readonly service: string;
+  /** Its name, with `#` for numbers and ids. */
+  readonly name: string;
+  /** How many traces. */
+  readonly traces: number;
+  /** All their time. */
+  readonly totalNanos: Nanos;
+  /** How long they took. */
+  readonly takes: Quantiles;
+  /** The longest one. */
+  readonly longest: LongestTrace;
+  /** Their poles, the one that saves most first. */
+  readonly poles: readonly SharedPole[];
+  /** How many poles `poles` omits. */
+  readonly omitted: number;
+}
+
+/** Durations that half, 95 % and 99 % of the traces do not exceed. */
+export interface Quantiles {
+  /** Half of them took no longer. */
+  readonly medianNanos: Nanos;
+  /** 95 % of them took no longer. */
+  readonly p95Nanos: Nanos;
+  /** 99 % of them took no longer. */
+  readonly p99Nanos: Nanos;
+}
+
+/** A trace, and how long it took, or a pole in it. */
+export interface LongestTrace {
+  /** Its id. */
+  readonly traceId: string;
+  /** How long. */
+  readonly nanos: Nanos;
+}
+
+/** A pole of the traces of one operation. */
+export interface SharedPole {
+  /** Service. */
+  readonly service: string;
+  /** Operation, with `#` for numbers and ids. */
+  readonly name: string;
+  /** The part of its own time that it is, such as a function; null for all of it. */
+  readonly part: string | null;
+  /** Traces with it on their critical path. */
+  readonly traces: number;
+  /** Its time on the critical paths of all of them. */
+  readonly onPathNanos: Nanos;
+  /** Its part of the time of the slowest 5 % of the traces, 0 to 1; null for fewer than 40 traces. */
+  readonly shareOfSlowest: number | null;
+  /** Its part of the time of the others. */
+  readonly shareOfOthers: number | null;
+  /** What all traces together save if its own time were nothing. */
+  readonly savesNanos: NanosRange;
+  /** How long the traces would take then, if it saves least. */
+  readonly without: Quantiles;
+  /** How long they would take, if it saves most. */
+  readonly withoutAtBest: Quantiles;
+  /** The trace with most time in it, and that time. */
+  readonly mostIn: LongestTrace;
+}
+
 /** The types of profiles that a server has. */
 export interface ProfileTypes {
   /** First time that was searched, in nanoseconds since 1970. */
@@ -1751,6 +1829,8 @@ export interface Profile {
 export interface ProfileFunction {
   /** Name for people. */
   readonly function: string;
+  /** Source file of all functions of this name; empty where none is known, or several are. */
+  readonly file: string;
   /** How much it had itself. */
   readonly own: number;
   /** How much it had with what it called; a function that calls itself counts once. */

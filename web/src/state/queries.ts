@@ -15,6 +15,7 @@ import {
 } from '../logic/profiles-search';
 import { mapRequestOf, type Range } from '../logic/service-map';
 import { listingOf, mergedListing, type TraceListing } from '../logic/trace-listing';
+import { TRACES_MAX } from '../logic/traces-search';
 import type { TimeRange } from '../logic/waterfall';
 
 // A sealed recording never changes, so loaded data stays valid while the page is open.
@@ -94,6 +95,18 @@ export const tracesQuery = (search: Readonly<Record<string, string>>, { isLive, 
       if (isLive) return isHeld ? false : LIVE_MILLIS;
       return data?.traces.length === 0 ? RETRY_MILLIS : false;
     },
+  });
+
+/** Traces whose critical paths the page has read: those of the list, a second of work at most. */
+const POLES_OF_TRACES = String(TRACES_MAX);
+
+/** The long poles of the traces that a search finds. Newer traces change them little. */
+export const sharedPolesQuery = ({ after: _after, ...search }: Readonly<Record<string, string>>) =>
+  queryOptions({
+    queryKey: ['shared poles', search],
+    queryFn: ({ signal }) => api.sharedPoles({ ...search, limit: POLES_OF_TRACES }, signal),
+    staleTime: MAP_FRESH_MILLIS,
+    placeholderData: (previous) => previous,
   });
 
 /** The server reads up to 2,000 traces for it. */

@@ -23,6 +23,7 @@ mod select;
 mod service_growth;
 mod service_map;
 mod shared;
+mod shared_poles;
 mod source;
 mod span;
 mod spans;
@@ -60,6 +61,7 @@ pub use service_growth::{GrowingFunctionView, GrowingStateView, GrowthNumbers, S
 pub use service_map::{MappedServiceView, RequestsView, ServiceCallsView, ServiceMap, ServiceMapView};
 pub(crate) use shared::json_bytes;
 pub use shared::{EvidenceView, ExitView, LinksView, QualityView, RangeNanos, SpansTruncated, Unsampled};
+pub use shared_poles::{LongestTraceView, OperationPolesView, QuantilesView, SharedPoleView, SharedPolesView};
 pub use source::{SourceLineView, SourceStateView, SourceView};
 pub use span::{
     AttributeView, EventView, ParentView, PoleOfSpanView, ProcessView, SavingsView, SpanKindView, SpanLinkView, SpanSamplesView, SpanView,

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use views::Views;
 
 /// Views that the HTTP API answers with, in the order of the page.
-const SERVED: [&str; 26] = [
+const SERVED: [&str; 27] = [
     "RecordingsView",
     "SummaryView",
     "PolesView",
@@ -37,6 +37,7 @@ const SERVED: [&str; 26] = [
     "TracesView",
     "TracesOfRecordingView",
     "ServiceMapView",
+    "SharedPolesView",
     "ProfileTypesView",
     "ProfileView",
     "ProfileDiffView",

@@ -203,6 +203,15 @@ pub(super) fn filter_of(parameters: &Parameters) -> Result<SpanFilter, QueryErro
     })
 }
 
+/// The same, and how long a whole trace may take: what a search of the page matches.
+pub(super) fn filter_of_page(parameters: &Parameters) -> Result<SpanFilter, QueryError> {
+    Ok(SpanFilter {
+        min_trace_nanos: parameters.duration("minWall")?,
+        max_trace_nanos: parameters.duration("maxWall")?,
+        ..filter_of(parameters)?
+    })
+}
+
 /// `tags={"error":"true"}` and `tag=key:value`; `error=true` asks for spans that failed.
 fn tags(parameters: &Parameters) -> Result<(Vec<(String, String)>, bool), QueryError> {
     let mut tags: Vec<(String, String)> = Vec::new();

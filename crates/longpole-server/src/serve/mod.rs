@@ -22,6 +22,7 @@ mod query_error;
 mod query_turns;
 mod sampling;
 mod server_state;
+mod shared_poles;
 mod starting;
 mod zipkin;
 

@@ -5,6 +5,7 @@
 //! | `/longpole/v1/services` | services and their operations |
 //! | `/longpole/v1/services/map` | calls between services, in the newest traces from `start` to `end`; an hour without `start` |
 //! | `/longpole/v1/traces` | search: `service`, `operation`, `tags`, `minDuration`, `maxDuration`, `start`, `end`, `limit`, as Jaeger spells them; `minWall` and `maxWall` for the whole trace; `after`, the `next` of another answer, for the traces behind it |
+//! | `/longpole/v1/traces/poles` | the long poles of the traces that the same search finds, 2,000 of them without `limit` |
 //! | `/api/recordings/{trace}/…` | views of a trace, as of a recording |
 //! | `/trace/{trace}` | its page |
 //! | PUT `/longpole/v1/traces/{trace}/recording` | makes a recording of a trace, which retention leaves alone |
@@ -29,10 +30,11 @@ use longpole_recording::view::{
 use longpole_store::live::{LiveStore, MemoryPool, SpanFilter, TraceCursor};
 use longpole_wire::jaeger::trace_id;
 
-use super::jaeger::{add_to_map, filter_of};
+use super::jaeger::{add_to_map, filter_of_page};
 use super::pushed::Pushed;
 use super::query_error::QueryError;
 use super::query_turns::QueriedStore;
+use super::shared_poles::shared_poles;
 use crate::api::{self, Answer, ApiError, ReportCache, json};
 use crate::off_the_reactor::{off_the_reactor, query_limits};
 use crate::query_parameters::Parameters;
@@ -61,6 +63,7 @@ pub(super) fn routes(live: &LiveStore, pushed: &Pushed, view: ServerView, memory
         .route("/longpole/v1/services", get(services))
         .route("/longpole/v1/services/map", get(service_map))
         .route("/longpole/v1/traces", get(traces))
+        .route("/longpole/v1/traces/poles", get(shared_poles))
         .route("/", get(async || Redirect::to("/search")))
         .with_state(live.clone());
     let kept = Router::new()
@@ -168,9 +171,7 @@ async fn traces(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) ->
     let found = move || {
         let parameters = Parameters::of(query.as_deref())?;
         let limit = parameters.limit(LIMIT, LIMIT_MAX)?;
-        let mut filter = filter_of(&parameters)?;
-        filter.min_trace_nanos = parameters.duration("minWall")?;
-        filter.max_trace_nanos = parameters.duration("maxWall")?;
+        let mut filter = filter_of_page(&parameters)?;
         filter.after = parameters.text("after").map(cursor).transpose()?;
         Ok(TracesView::new(&store.find_page(&filter, limit)?))
     };

@@ -40,12 +40,15 @@ pub(crate) struct SearchArguments {
     /// How far back to search
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = values::duration)]
     pub(crate) since: Duration,
-    /// Maximum number of traces
-    #[arg(long, default_value_t = 20, value_parser = values::number_of)]
-    pub(crate) limit: usize,
+    /// Maximum number of traces [default: 20, with --poles 2000]
+    #[arg(long, value_name = "LIMIT", value_parser = values::number_of)]
+    pub(crate) limit: Option<usize>,
     /// The longest traces, longest first
     #[arg(long)]
     pub(crate) longest: bool,
+    /// Print what to fix first in the matching traces together: their long poles, and what each operation would gain
+    #[arg(long, conflicts_with = "longest")]
+    pub(crate) poles: bool,
 }
 
 #[derive(Debug, Args)]
@@ -62,8 +65,8 @@ pub(crate) struct TraceArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ProfileArguments {
-    /// Service, or a profile type with a selector: `cart`, `memory:inuse_space{service_name="cart"}`. Lists the types and services of the server if
-    /// omitted
+    /// Service, or a profile type with a selector: `cart`, `memory:inuse_space{service_name="cart"}`; `{}` is all services. Lists the types and
+    /// services of the server if omitted
     #[arg(value_name = "QUERY")]
     pub(crate) query: Option<String>,
     #[command(flatten)]
@@ -84,7 +87,7 @@ pub(crate) struct ProfileArguments {
     #[arg(long, conflicts_with_all = ["diff", "flame"])]
     pub(crate) total: bool,
     /// Maximum number of functions
-    #[arg(long, default_value_t = 20, value_parser = values::number_of)]
+    #[arg(long, default_value_t = 20, conflicts_with = "flame", value_parser = values::number_of)]
     pub(crate) limit: usize,
 }
 

@@ -180,7 +180,7 @@ pub(crate) enum Command {
     /// Record a command and report what to fix first
     #[command(visible_alias = "record")]
     Run(RunArguments),
-    /// Record a running process and everything it starts
+    /// Record a running process of your user and everything it starts; as root, of any user
     Attach(AttachArguments),
     /// Profile the processes of this machine until Ctrl-C, and send the profiles to a server. Without root: those of your user
     Agent(AgentArguments),

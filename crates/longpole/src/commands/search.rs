@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use longpole_recording::view::{ServiceSpansView, TraceRowView, TracesView};
+use longpole_recording::view::{ServiceSpansView, SharedPolesView, TraceRowView, TracesView};
 use serde_json::{Map, Value};
 
 use crate::args::{Format, SearchArguments};
 use crate::input::server::{Server, query_value};
 use crate::invocation::Invocation;
-use crate::next_command::at_server;
+use crate::next_command::{at_server, quoted};
 use crate::render;
 use crate::terminal::screen::{print, print_json, print_line};
 use crate::terminal::stderr::note;
@@ -18,6 +18,10 @@ use longpole_model::units::duration;
 /// Traces among which the longest are searched: as many as a server sends.
 const LONGEST_OF: usize = 1_500;
 
+/// Traces of a list without `--limit`.
+const LIMIT: usize = 20;
+
+const HOUR: Duration = Duration::from_secs(60 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The path of the list.
@@ -26,6 +30,9 @@ const SUMMARIES: &str = "/api/v3/trace-summaries";
 /// Lists traces. Jaeger's third API has all that the list needs.
 pub(crate) fn search(invocation: &Invocation, arguments: &SearchArguments) -> Result<()> {
     let server = Server::new(&arguments.at.at);
+    if arguments.poles {
+        return poles(invocation, arguments, &server);
+    }
     let summaries = server.list(&[format!("{SUMMARIES}?{}", query_of(arguments))], &["summaries"])?;
     let rows: Option<Vec<TraceRowView>> = summaries.iter().map(row).collect();
     let mut traces = rows.ok_or_else(|| server.not_of_the_api(SUMMARIES))?;
@@ -37,14 +44,75 @@ pub(crate) fn search(invocation: &Invocation, arguments: &SearchArguments) -> Re
         if truncated {
             note(format!("these are the longest of the newest {} that match; a filter, or a shorter --since, finds others", traces.len()));
         }
-        traces.truncate(arguments.limit);
+        traces.truncate(limit_of(arguments));
     }
     let view = TracesView { traces, truncated, next: None };
     match arguments.at.format {
         Format::Json => print_json(&view),
         Format::Text if view.traces.is_empty() => print_line(nothing_found(&server, arguments)),
-        Format::Text => print(&render::traces::traces(&view, |trace_id| server.page_of(trace_id), invocation.style())),
+        Format::Text => {
+            let poles = again(arguments, &arguments.service, &arguments.operation);
+            print(&render::traces::traces(&view, |trace_id| server.page_of(trace_id), &poles, invocation.style()))
+        }
     }
+}
+
+/// What to fix first in all that match.
+fn poles(invocation: &Invocation, arguments: &SearchArguments, server: &Server) -> Result<()> {
+    let view: SharedPolesView = server.view(&format!("/longpole/v1/traces/poles?{}", query_of_poles(arguments)))?;
+    match arguments.at.format {
+        Format::Json => print_json(&view),
+        Format::Text if view.operations.is_empty() && view.left_out == 0 => print_line(nothing_found(server, arguments)),
+        Format::Text => {
+            let alone = |service: &str, operation: &str| again(arguments, &Some(service.to_owned()), &Some(operation.to_owned()));
+            print(&render::shared_poles::shared_poles(&view, |trace_id| server.page_of(trace_id), alone, invocation.style()))
+        }
+    }
+}
+
+/// The command that prints the poles of the same search, of this operation.
+fn again(arguments: &SearchArguments, service: &Option<String>, operation: &Option<String>) -> String {
+    let mut command = at_server("search", &arguments.at.at);
+    let mut add = |option: &str, value: &str| command.push_str(&format!(" --{option} {}", quoted(value)));
+    service.iter().for_each(|service| add("service", service));
+    operation.iter().for_each(|operation| add("operation", operation));
+    arguments.attributes.iter().for_each(|(key, value)| add("attribute", &format!("{key}={value}")));
+    for (option, value) in [("min", arguments.min), ("max", arguments.max)] {
+        value.iter().for_each(|time| add(option, &format!("{}ns", time.as_nanos())));
+    }
+    if arguments.since != HOUR {
+        add("since", &as_option(arguments.since));
+    }
+    let errors = if arguments.errors { " --errors" } else { "" };
+    format!("{command}{errors} --poles")
+}
+
+/// The same conditions as parameters of the page's search.
+fn query_of_poles(arguments: &SearchArguments) -> String {
+    let now = jiff::Timestamp::now();
+    let from = now.checked_sub(arguments.since).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    let nanos = |duration: Duration| format!("{}ns", duration.as_nanos());
+    let parameters = [
+        ("service", arguments.service.clone()),
+        ("operation", arguments.operation.clone()),
+        ("tags", attributes_of(arguments)),
+        ("start", Some(from.as_microsecond().to_string())),
+        ("end", Some(now.as_microsecond().to_string())),
+        ("minDuration", arguments.min.map(nanos)),
+        ("maxDuration", arguments.max.map(nanos)),
+        ("limit", arguments.limit.map(|limit| limit.to_string())),
+    ];
+    let pairs = parameters.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", query_value(&value?))));
+    pairs.collect::<Vec<_>>().join("&")
+}
+
+/// The attributes of a span that matches, as JSON.
+fn attributes_of(arguments: &SearchArguments) -> Option<String> {
+    let mut tags: Map<String, Value> = arguments.attributes.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str()))).collect();
+    if arguments.errors {
+        tags.insert("error".to_owned(), Value::from("true"));
+    }
+    (!tags.is_empty()).then(|| Value::Object(tags).to_string())
 }
 
 /// Why there may be nothing, and what to try.
@@ -70,24 +138,24 @@ pub(super) fn as_option(time: Duration) -> String {
     whole.map_or_else(|| duration(time.as_nanos()), |(unit, letter)| format!("{}{letter}", secs / unit))
 }
 
+/// How many traces to list.
+fn limit_of(arguments: &SearchArguments) -> usize {
+    arguments.limit.unwrap_or(LIMIT)
+}
+
 /// How many traces the server is to send: of the longest nothing is known before.
 fn asked(arguments: &SearchArguments) -> usize {
-    if arguments.longest { arguments.limit.max(LONGEST_OF) } else { arguments.limit }
+    if arguments.longest { limit_of(arguments).max(LONGEST_OF) } else { limit_of(arguments) }
 }
 
 fn query_of(arguments: &SearchArguments) -> String {
     let now = jiff::Timestamp::now();
     let from = now.checked_sub(arguments.since).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-    let mut tags: Map<String, Value> = arguments.attributes.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str()))).collect();
-    if arguments.errors {
-        tags.insert("error".to_owned(), Value::from("true"));
-    }
     let nanos = |duration: Duration| format!("{}ns", duration.as_nanos());
-    let attributes = (!tags.is_empty()).then(|| Value::Object(tags).to_string());
     let parameters = [
         ("serviceName", arguments.service.clone()),
         ("operationName", arguments.operation.clone()),
-        ("attributes", attributes),
+        ("attributes", attributes_of(arguments)),
         ("startTimeMin", Some(from.to_string())),
         ("startTimeMax", Some(now.to_string())),
         ("durationMin", arguments.min.map(nanos)),

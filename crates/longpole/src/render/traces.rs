@@ -29,8 +29,8 @@ pub(crate) fn services(view: &ServicesView, style: Style) -> Screen {
     out
 }
 
-/// Traces, each with its root. `address` names the page of a trace.
-pub(crate) fn traces(view: &TracesView, address: impl Fn(&str) -> String, style: Style) -> Screen {
+/// Traces, each with its root. `address` names the page of a trace; `poles` is the command that prints the long poles of all.
+pub(crate) fn traces(view: &TracesView, address: impl Fn(&str) -> String, poles: &str, style: Style) -> Screen {
     let heads = ["trace", "started", "duration", "spans", "failed"];
     let rows: Vec<[String; 5]> = view
         .traces
@@ -58,6 +58,9 @@ pub(crate) fn traces(view: &TracesView, address: impl Fn(&str) -> String, style:
     if let Some(first) = view.traces.first() {
         out.line("");
         out.line(format!("next      {} show {}", own_name(), quoted(&address(&first.trace_id))));
+        if view.traces.len() > 1 {
+            out.line(format!("          {poles}   what to fix first in all of them"));
+        }
     }
     out
 }

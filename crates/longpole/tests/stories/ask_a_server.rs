@@ -11,7 +11,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::support::served::Served;
-use crate::support::{Sandbox, http, longpole};
+use crate::support::{Sandbox, http, longpole, recent_nanos};
 
 /// A checkout that calls a slow payment and then a fast cart; each trace takes a little longer.
 fn checkout(trace: u64) -> Value {
@@ -100,6 +100,67 @@ fn a_server_answers_in_the_terminal() {
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", text(&output));
         assert!(text(&output).contains(reason), "{arguments:?}: {}", text(&output));
     }
+    served.stop();
+}
+
+/// The story's promise: a second search, of traces in which the pole is really gone, finds what the first one said.
+#[test]
+fn many_traces_together_say_what_to_fix_first() {
+    let sandbox = Sandbox::new();
+    let served = Served::start(&sandbox.path("served"));
+    let at = format!("http://localhost:{}", served.port("page"));
+    let start = recent_nanos();
+    // One request in fifty waits for the bank; those of the second shop never do.
+    let send = |shop: &str, trace: u64, bank: u64| {
+        let span = |id: u64, parent: u64, name: &str, from: u64, to: u64| {
+            let millis = |at: u64| (start + trace * 10_000_000 + at * 1_000_000).to_string();
+            json!({
+                "traceId": format!("{trace:032x}"), "spanId": format!("{id:016x}"),
+                "parentSpanId": if parent == 0 { String::new() } else { format!("{parent:016x}") },
+                "name": name, "kind": 1, "startTimeUnixNano": millis(from), "endTimeUnixNano": millis(to),
+            })
+        };
+        let (charged, end) = (10 + bank, 40 + bank);
+        let spans = [
+            span(1, 0, &format!("POST /checkout/{trace}"), 0, end),
+            span(2, 1, "validate", 0, 10),
+            span(3, 1, "charge card", 10, charged),
+            span(4, 1, "render", charged, end),
+        ];
+        let resource = json!({ "attributes": [{ "key": "service.name", "value": { "stringValue": shop } }] });
+        let body = json!({ "resourceSpans": [{ "resource": resource, "scopeSpans": [{ "spans": spans }] }] });
+        assert_eq!(http::post(served.port("otlp-http"), "/v1/traces", "application/json", &body.to_string()).unwrap().status, 200);
+    };
+    for trace in 1..=100 {
+        send("shop", trace, if trace % 50 == 0 { 360 } else { 60 });
+        send("without", 1_000 + trace, 0);
+    }
+    let store = sandbox.path("own");
+    let ask = |arguments: &[&str]| {
+        let output = longpole(&store).args(["search", "--poles", "--at", &at]).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let view = |service: &str| {
+        let view: Value = serde_json::from_str(&ask(&["--service", service, "--format", "json"])).unwrap();
+        assert_eq!((view["traces"].as_u64(), view["truncated"].as_bool(), view["left_out"].as_u64()), (Some(100), Some(false), Some(0)));
+        view["operations"][0].clone()
+    };
+    let (with, without) = (view("shop"), view("without"));
+    assert_eq!(with["name"], "POST /checkout/#");
+    let pole = &with["poles"][0];
+    assert_eq!((pole["name"].as_str(), pole["traces"].as_u64()), (Some("charge card"), Some(100)));
+    assert_eq!(with["takes"]["p99_nanos"].as_i64(), Some(400_000_000));
+    assert_eq!(pole["without"], without["takes"], "what it would gain is what the others take");
+    assert!(pole["share_of_slowest"].as_f64() > pole["share_of_others"].as_f64(), "{pole}");
+    let on_path: i64 = with["poles"].as_array().unwrap().iter().map(|pole| pole["on_path_nanos"].as_i64().unwrap()).sum();
+    assert_eq!(Some(on_path), with["total_nanos"].as_i64());
+
+    let answer = ask(&[]);
+    assert!(answer.starts_with("POST /checkout/# · shop: 100 traces, median 100.0ms, p99 400.0ms\n"), "{answer}");
+    assert!(answer.contains("Fix charge card first: without it, median 40.0ms, p99 40.0ms\n"), "{answer}");
+    assert!(answer.contains("OTHER OPERATIONS") && answer.contains("POST /checkout/# · without"), "{answer}");
+    assert!(ask(&["--service", "nobody"]).contains("the server knows no service nobody"));
     served.stop();
 }
 

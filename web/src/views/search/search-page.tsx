@@ -13,6 +13,7 @@ import { Failure, Skeleton } from '../parts/notice';
 import parts from '../parts/parts.module.css';
 import { Topbar } from '../parts/topbar';
 import { Filters } from './filters';
+import { FixFirst } from './fix-first';
 import { ScatterPlot } from './scatter';
 import css from './search.module.css';
 import { Arrived, FirstSpan, Gone, isGone, isServerGone, useHasArrived } from './server-states';
@@ -140,6 +141,7 @@ export function SearchPage() {
         {hasArrived && <Arrived service={services.data?.services[0]?.name ?? ''} />}
         {hasNoServer && <Gone isTrying={isLive} retry={retry} />}
         {isSelected && <Chips box={box} select={select} />}
+        {found.length > 1 && !isLive && request.wrong === null && <FixFirst parameters={request.parameters} />}
         {found.length > 0 && <ScatterPlot traces={found} box={box} select={select} open={goTo} point={setOnPlot} />}
         <div className={list.list}>
           {isNew && <FirstSpan />}
