@@ -383,8 +383,8 @@ impl LiveStore {
         for generation in generations {
             read(&generation.head).operations(&mut operations);
         }
-        // The list, a copy that is an answer, and its text.
-        self.query.take(3 * operations.bytes() as u64)?;
+        // The list, a copy that is an answer, and its text: a byte becomes six at most, and has twice the room while it grows.
+        self.query.take(14 * operations.bytes() as u64)?;
         Ok(operations)
     }
 

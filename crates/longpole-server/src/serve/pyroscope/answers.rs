@@ -66,6 +66,25 @@ pub(super) fn pprof_answer_bytes(pprof: &[u8], codec: Codec) -> u64 {
     (pprof.len() as u64).saturating_mul(times)
 }
 
+/// Memory of an answer, before it is written: these bytes of texts and this number of texts and values. As JSON a byte of a text is six, and an answer
+/// has twice its size while it grows.
+pub(super) fn take_answer(limits: &QueryLimits, text_bytes: u64, values: usize, codec: Codec) -> Result<(), QueryError> {
+    let times = match codec {
+        Codec::Protobuf => 2,
+        Codec::Json => 12,
+    };
+    Ok(limits.take(text_bytes.saturating_mul(times).saturating_add((values as u64).saturating_mul(VALUE_BYTES)))?)
+}
+
+/// Memory of a value of an answer, with what stands around it.
+const VALUE_BYTES: u64 = 100;
+
+/// The same of texts.
+pub(super) fn take_texts<'a>(limits: &QueryLimits, texts: impl Iterator<Item = &'a str>, codec: Codec) -> Result<(), QueryError> {
+    let (count, bytes) = texts.fold((0, 0), |(count, bytes), text| (count + 1, bytes + text.len() as u64));
+    take_answer(limits, bytes, count, codec)
+}
+
 /// A tree for Graphviz, of [`DOT_NODES_MAX`] functions at most.
 pub(super) fn dot(tree: &ProfileTree, profile_type: &ProfileType, nodes: usize, limits: &QueryLimits) -> Result<String, QueryError> {
     let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");

@@ -12,7 +12,7 @@ use longpole_wire::pyroscope::querier::{
     self, AnswerFormat, ProfileQuery, ProfileStats, QuerierMethod, QueryAnalysis, QueryScope, SeriesAnswer, SeriesPoint, StacktracesAnswer,
 };
 
-use super::answers::{distinct, dot, flame_graph, flame_graph_diff, nodes_max, pprof_answer_bytes};
+use super::answers::{distinct, dot, flame_graph, flame_graph_diff, nodes_max, pprof_answer_bytes, take_answer, take_texts};
 use crate::serve::profiles::matching::{names_of, value_of};
 use crate::serve::profiles::over_time::{self, LabelSet, Steps, label_bytes, labels};
 use crate::serve::profiles::wanted::Wanted;
@@ -35,10 +35,17 @@ pub(super) fn answer(store: &LiveStore, method: QuerierMethod, query: &[u8], cod
     }
     let query = querier::decode(method, query, codec)?;
     match method {
-        QuerierMethod::ProfileTypes => Ok(querier::profile_types(&profile_types(store, &query)?, codec)),
+        QuerierMethod::ProfileTypes => {
+            let types = profile_types(store, &query)?;
+            types
+                .iter()
+                .try_for_each(|it| take_texts(store.limits(), it.parts().into_iter().chain(it.parts()).map(|part| part.as_str()), codec))?;
+            Ok(querier::profile_types(&types, codec))
+        }
         QuerierMethod::LabelNames => {
             let series = series(store, &query)?;
             let names = distinct(series.iter().flat_map(|series| names_of(series)), store.limits())?;
+            take_texts(store.limits(), names.iter().map(String::as_str), codec)?;
             Ok(querier::names(names.iter().map(String::as_str), codec))
         }
         QuerierMethod::LabelValues => {
@@ -48,14 +55,23 @@ pub(super) fn answer(store: &LiveStore, method: QuerierMethod, query: &[u8], cod
             let series = series(store, &query)?;
             let mut values = distinct(series.iter().map(|series| value_of(series, &query.name)), store.limits())?;
             values.remove("");
+            take_texts(store.limits(), values.iter().map(String::as_str), codec)?;
             Ok(querier::names(values.iter().map(String::as_str), codec))
         }
-        QuerierMethod::Series => Ok(querier::label_sets(&label_sets(store, &query)?, codec)),
+        QuerierMethod::Series => {
+            let sets = label_sets(store, &query)?;
+            sets.iter().try_for_each(|set| take_answer(store.limits(), label_bytes(set), set.len(), codec))?;
+            Ok(querier::label_sets(&sets, codec))
+        }
         QuerierMethod::SelectMergeStacktraces | QuerierMethod::SelectMergeSpanProfile => {
             Ok(querier::stacktraces(&stacktraces(store, &query, codec)?, codec)?)
         }
         QuerierMethod::SelectMergeProfile => Ok(querier::pprof(merged_pprof(store, &query, codec)?, codec)?),
-        QuerierMethod::SelectSeries => Ok(querier::series(&points(store, &query)?, codec)),
+        QuerierMethod::SelectSeries => {
+            let series = points(store, &query)?;
+            series.iter().try_for_each(|it| take_answer(store.limits(), label_bytes(&it.labels), it.points.len(), codec))?;
+            Ok(querier::series(&series, codec))
+        }
         QuerierMethod::SelectHeatmap => Err("longpole has no heat maps yet".into()),
         QuerierMethod::GetProfileStats => Ok(querier::profile_stats(stats(store)?, codec)),
         QuerierMethod::AnalyzeQuery => Ok(querier::analysis(&analysis(store, &query)?, codec)),
@@ -143,6 +159,7 @@ fn points(store: &LiveStore, query: &ProfileQuery) -> Result<Vec<SeriesAnswer>, 
             .points(is_average)
             .map(|(at_millis, value)| SeriesPoint { value: value / unit, at_millis, exemplars: Vec::new() })
             .collect();
+        store.limits().take((points.len() * size_of::<SeriesPoint>()) as u64)?;
         let total = points.iter().map(|point| point.value).sum();
         answers.push((total, SeriesAnswer { labels, points }));
     }

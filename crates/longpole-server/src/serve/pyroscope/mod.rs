@@ -15,7 +15,6 @@ mod methods;
 mod render;
 
 use axum::Router;
-use axum::body::Bytes;
 use axum::extract::{Path, Request};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -28,12 +27,10 @@ use longpole_wire::pyroscope::querier::{QuerierMethod, SERVICE};
 use super::grpc_queries;
 use super::query_error::QueryError;
 use super::query_turns::QueriedStore;
+use super::question::{self, QuestionError};
 use crate::connect_protocol::{self, codec_of};
 use crate::off_the_reactor::off_the_reactor;
 use crate::otlp_request::grpc_call;
-
-/// Bytes of a query.
-const QUERY_BYTES_MAX: usize = 1 << 20;
 
 pub(super) fn routes(store: LiveStore) -> Router {
     Router::new()
@@ -65,9 +62,16 @@ async fn method(QueriedStore(store): QueriedStore, Path(name): Path<String>, req
     let Some(codec) = codec_of_head(&head.headers) else {
         return refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "expected the content type application/proto or application/json");
     };
-    let query: Bytes = match axum::body::to_bytes(body, QUERY_BYTES_MAX).await {
+    let query = match question::read(body).await {
         Ok(query) => query,
-        Err(error) => return refused(StatusCode::PAYLOAD_TOO_LARGE, &format!("cannot read the query: {error}")),
+        Err(error) => {
+            let status = match error {
+                QuestionError::Cut => StatusCode::SERVICE_UNAVAILABLE,
+                QuestionError::Late => StatusCode::REQUEST_TIMEOUT,
+                QuestionError::Unreadable(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            };
+            return refused(status, &error.to_string());
+        }
     };
     let answered = off_the_reactor::<_, QueryError>(move || methods::answer(&store, method, &query, codec)).await;
     match answered {

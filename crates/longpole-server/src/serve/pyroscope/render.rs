@@ -6,9 +6,10 @@ use axum::extract::RawQuery;
 use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
 use longpole_store::live::LiveStore;
+use longpole_wire::pyroscope::Codec;
 use longpole_wire::pyroscope::render::{self, RenderFormat, RenderRange, RenderTimeline};
 
-use super::answers::{distinct, dot, flame_graph, flame_graph_diff, nodes_max};
+use super::answers::{distinct, dot, flame_graph, flame_graph_diff, nodes_max, take_answer, take_texts};
 use crate::off_the_reactor::off_the_reactor;
 use crate::query_parameters::Parameters;
 use crate::serve::profiles::matching::{Selector, value_of};
@@ -66,7 +67,9 @@ pub(super) async fn one(QueriedStore(store): QueriedStore, RawQuery(query): RawQ
             }
             if !label.is_empty() {
                 let name = labels.into_iter().next().map_or_else(String::new, |(_, value)| value);
-                groups.push((name, timeline(Steps::of(&values, start_millis, step.saturating_mul(1_000)), step)));
+                let line = timeline(Steps::of(&values, start_millis, step.saturating_mul(1_000)), step);
+                take_answer(store.limits(), name.len() as u64, line.values.len(), Codec::Json)?;
+                groups.push((name, line));
             }
         }
         let all = Steps::of(&all, start_millis, step.saturating_mul(1_000));
@@ -113,6 +116,8 @@ pub(super) async fn label_values(QueriedStore(store): QueriedStore, RawQuery(que
         let parameters = Parameters::of(query.as_deref())?;
         let label = parameters.text("label").ok_or("parameter 'label' is required")?;
         let values = all_values(&store, label)?;
+        // The document, and its text.
+        take_texts(store.limits(), values.iter().map(String::as_str), Codec::Json)?;
         Ok(Text(JSON, serde_json::json!(values).to_string()))
     })
     .await
