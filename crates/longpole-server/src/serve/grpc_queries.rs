@@ -1,9 +1,5 @@
 //! Queries by gRPC: Jaeger's query service, versions 3 and 2, and its sampling service. All of them are answered at each of their ports.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-
 use axum::Router;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
@@ -13,51 +9,17 @@ use longpole_model::Span;
 use longpole_store::live::{LiveStore, SpanFilter};
 use longpole_wire::jaeger_query::{self, SummaryMessage, TraceQuery};
 use longpole_wire::{DecodeError, jaeger, json_bytes, otlp};
-use tokio::sync::Notify;
-use tokio::time::timeout;
 
 use super::jaeger::{calls, one_trace, service_names, take_error};
 use super::jaeger_v3::{Summary, TraceSearch, depth_of, operations_of};
 use super::query_error::QueryError;
 use super::query_turns::QueriedStore;
+use super::question::{self, QUESTION_BYTES_MAX, QuestionError};
 use super::sampling::Strategies;
 use crate::off_the_reactor::{Unfinished, off_the_reactor};
 use crate::otlp_request::grpc::code;
 use crate::otlp_request::grpc_call::{Refusal, check_message_type, compression_of, not_a_call, respond_with_all, unframe};
 use crate::otlp_request::{Compression, inflate_up_to};
-
-/// Bytes of a question.
-const QUESTION_BYTES_MAX: usize = 64 << 10;
-
-/// How long it may take to arrive.
-const QUESTION_TIME_MAX: Duration = Duration::from_secs(5);
-
-/// Questions that are read at once: together they take 16 MiB.
-const QUESTIONS_MAX: usize = 256;
-
-/// Those that are being read, the oldest first. A question arrives in milliseconds: where too many are under way, the oldest is cut.
-static QUESTIONS: Mutex<VecDeque<Arc<Notify>>> = Mutex::new(VecDeque::new());
-
-/// The place of a question that is being read.
-struct ReadingPlace(Arc<Notify>);
-
-impl ReadingPlace {
-    fn take() -> ReadingPlace {
-        let place = Arc::new(Notify::new());
-        let mut all = QUESTIONS.lock().unwrap_or_else(PoisonError::into_inner);
-        while all.len() >= QUESTIONS_MAX {
-            all.pop_front().iter().for_each(|oldest| oldest.notify_one());
-        }
-        all.push_back(Arc::clone(&place));
-        ReadingPlace(place)
-    }
-}
-
-impl Drop for ReadingPlace {
-    fn drop(&mut self) {
-        QUESTIONS.lock().unwrap_or_else(PoisonError::into_inner).retain(|other| !Arc::ptr_eq(other, &self.0));
-    }
-}
 
 /// Bytes of a message, about, unless one span has more: clients take 4 MiB at once.
 const MESSAGE_BYTES: u64 = 2 << 20;
@@ -117,18 +79,11 @@ async fn answer(request: Request, method: impl FnOnce(&[u8]) -> Messages + Send 
     check_message_type(&head.headers)?;
     let compression = compression_of(&head.headers)?;
     drop(head);
-    let place = ReadingPlace::take();
-    let read = tokio::select! {
-        read = timeout(QUESTION_TIME_MAX, axum::body::to_bytes(body, QUESTION_BYTES_MAX)) => read,
-        () = place.0.notified() => {
-            return Err(Refusal::new(code::RESOURCE_EXHAUSTED, "the message was slow, and others needed its place").retry_after(1));
-        }
-    };
-    drop(place);
-    let Ok(body) = read else {
-        return Err(Refusal::new(code::DEADLINE_EXCEEDED, "the message did not arrive in time"));
-    };
-    let body = body.map_err(|error| Refusal::new(code::RESOURCE_EXHAUSTED, format!("cannot read the message: {error}")))?;
+    let body = question::read(body).await.map_err(|error| match error {
+        QuestionError::Cut => Refusal::new(code::RESOURCE_EXHAUSTED, error.to_string()).retry_after(1),
+        QuestionError::Late => Refusal::new(code::DEADLINE_EXCEEDED, error.to_string()),
+        QuestionError::Unreadable(_) => Refusal::new(code::RESOURCE_EXHAUSTED, error.to_string()),
+    })?;
     let (is_compressed, message) = unframe(&body)?;
     let compression = if is_compressed { compression } else { Compression::Identity };
     let message = inflate_up_to(&message, compression, QUESTION_BYTES_MAX);

@@ -20,6 +20,7 @@ mod pushed;
 mod pyroscope;
 mod query_error;
 mod query_turns;
+mod question;
 mod sampling;
 mod server_state;
 mod shared_poles;
