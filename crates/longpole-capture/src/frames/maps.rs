@@ -145,6 +145,11 @@ pub(crate) struct Binaries {
 }
 
 impl Binaries {
+    /// None yet, with this room for their unwind information.
+    pub(crate) fn within(open_max: usize, unwind_bytes_max: Option<u64>) -> Binaries {
+        Binaries { unwind: unwind_bytes_max.map_or_else(UnwindBudget::default, UnwindBudget::of), ..Binaries::new(open_max) }
+    }
+
     /// None yet.
     pub(crate) fn new(open_max: usize) -> Binaries {
         let open_max = open_max.min(open_files_limit() / OPEN_SHARE);
@@ -195,7 +200,8 @@ impl Binaries {
             Ok((file, metadata)) => (Some(file), Some(Stamp::of(&metadata)), ""),
             Err(absent) => (None, None, absent.suffix()),
         };
-        let mut binary = file.as_ref().and_then(|file| Binary::read(file).ok()).map(Arc::new);
+        let most = self.unwind.section_bytes_max();
+        let mut binary = file.as_ref().and_then(|file| Binary::read_within(file, most).ok()).map(Arc::new);
         if binary.is_none() && is_memory(map.path) {
             return Some(Known { code: Code::Anonymous, stamp });
         }

@@ -53,6 +53,8 @@ pub struct Options {
     pub cache: Option<PathBuf>,
     /// Resident bytes of longpole above which the recorder ends: the recorded processes decide how much there is to keep.
     pub memory_bytes_max: Option<u64>,
+    /// Room for the unwind information of all binaries; `None` is as much as browsers and compilers need together.
+    pub unwind_bytes_max: Option<u64>,
     /// Processes that it does not read, and whose samples it drops.
     pub left_out: LeftOut,
 }
@@ -70,6 +72,7 @@ impl Default for Options {
             journals: None,
             cache: None,
             memory_bytes_max: None,
+            unwind_bytes_max: None,
             left_out: LeftOut::default(),
         }
     }

@@ -100,7 +100,7 @@ impl Processor {
         Processor {
             out,
             tree: ProcessTree::new(root),
-            binaries: Binaries::new(options.open_binaries_max),
+            binaries: Binaries::within(options.open_binaries_max, options.unwind_bytes_max),
             stack_builder: StackBuilder::new(
                 Jit::new(options.remove_perf_maps),
                 Kernel::new(chain_depth_max(), Kallsyms::new(options.cache.clone())),

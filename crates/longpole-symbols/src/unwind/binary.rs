@@ -156,6 +156,16 @@ impl Binary {
     ///
     /// The file is no ELF file, or a damaged one, or holds code for another machine.
     pub fn read<R: Read + Seek>(reader: R) -> Result<Binary, BinaryError> {
+        Binary::read_within(reader, SECTION_BYTES_MAX)
+    }
+
+    /// The same without unwind information, if its sections have more than this number of bytes.
+    ///
+    /// # Errors
+    ///
+    /// As of [`read`](Self::read).
+    pub fn read_within<R: Read + Seek>(reader: R, section_bytes_max: u64) -> Result<Binary, BinaryError> {
+        let section_bytes_max = section_bytes_max.min(SECTION_BYTES_MAX);
         let cache = ReadCache::new(Metered::limited(reader, READ_BYTES_MAX));
         let file = object::File::parse(&cache).map_err(|e| BinaryError::Malformed(e.to_string().to_lowercase()))?;
         if file.format() != BinaryFormat::Elf {
@@ -173,7 +183,7 @@ impl Binary {
         }
         let section = |name: &str| {
             let section = file.section_by_name(name)?;
-            if section.size() > SECTION_BYTES_MAX {
+            if section.size() > section_bytes_max {
                 return None;
             }
             let bytes: Bytes = section.data().ok()?.into();
@@ -192,7 +202,10 @@ impl Binary {
             None => file
                 .section_by_name(".debug_frame")
                 .and_then(|s| s.compressed_data().ok())
-                .filter(|data| data.uncompressed_size <= DEBUG_FRAME_BYTES_MAX && data.data.len() as u64 <= DEBUG_FRAME_BYTES_MAX)
+                .filter(|data| {
+                    data.uncompressed_size <= DEBUG_FRAME_BYTES_MAX.min(section_bytes_max)
+                        && data.data.len() as u64 <= DEBUG_FRAME_BYTES_MAX
+                })
                 .and_then(|data| data.decompress().ok())
                 .filter(|bytes| !bytes.is_empty() && is_good_debug_frame(bytes))
                 .map(|bytes| Bytes::from(bytes.as_ref())),

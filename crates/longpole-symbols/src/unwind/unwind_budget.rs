@@ -27,6 +27,11 @@ impl UnwindBudget {
         UnwindBudget { bytes_left: bytes, refused: 0 }
     }
 
+    /// The most that the unwind information of one more binary may have: half of what is left, so that one program does not take it all.
+    pub fn section_bytes_max(&self) -> u64 {
+        self.bytes_left / 2
+    }
+
     /// Whether there is room for the unwind information of a binary, which then takes it.
     pub fn has_room(&mut self, binary: &Binary) -> bool {
         match self.bytes_left.checked_sub(binary.kept_bytes()) {

@@ -36,6 +36,9 @@ const STACK_BYTES: u32 = 32 << 10;
 /// Resident bytes at which another recorder takes over: what the processes of a host do decides how much one keeps.
 const MEMORY_BYTES_MAX: u64 = 512 << 20;
 
+/// The part of that which unwind information may take: any user can map as much of it as they like.
+const UNWIND_PART: u64 = 4;
+
 /// Most binaries that stay open for their names.
 const OPEN_BINARIES_MAX: usize = 4_096;
 
@@ -56,6 +59,7 @@ pub(super) fn work(invocation: &Invocation, arguments: &AgentArguments, left_out
             switches: false,
             open_binaries_max: OPEN_BINARIES_MAX,
             memory_bytes_max: Some(MEMORY_BYTES_MAX),
+            unwind_bytes_max: Some(MEMORY_BYTES_MAX / UNWIND_PART),
             left_out: left_out.clone(),
             cache: Some(store.cache()),
             ..Options::default()
