@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use longpole_capture::launch::signals;
 use longpole_model::profile::SERVICE_LABEL;
 use longpole_model::units::counted;
 use longpole_model::{Loss, LossKind, Timestamp};
@@ -18,6 +19,9 @@ use crate::terminal::stderr::note;
 
 /// How long to send what waits: the others follow the next window.
 const CATCHING_UP_MAX: Duration = Duration::from_secs(5);
+
+/// How long not to report the same again.
+const SAID_AGAIN: Duration = Duration::from_secs(600);
 
 /// Bytes of the profiles of one request, compressed: a server takes 64 MiB without compression.
 const REQUEST_BYTES: usize = 2 << 20;
@@ -52,11 +56,13 @@ pub(super) struct Outbox {
     spool: Spool,
     /// Why the last request did not arrive; `None` while they arrive.
     away: Option<String>,
+    /// Until when to search for the series of a window that the server refuses.
+    search_until: Instant,
     /// Whether a window arrived.
     has_begun: bool,
     dropped: u64,
-    /// How often it had something to report, by kind: it reports the first one.
-    said: BTreeMap<&'static str, u64>,
+    /// When it last reported something, by kind.
+    said: BTreeMap<&'static str, Instant>,
 }
 
 impl Outbox {
@@ -65,12 +71,21 @@ impl Outbox {
         // What waits for one server is not for another.
         let spool = spools.join(utf8_percent_encode(server, NON_ALPHANUMERIC).to_string());
         let opened = Spool::open(spool.clone(), bytes_max).with_context(|| format!("failed to open the spool {}", spool.display()))?;
-        Ok(Outbox { server: Server::new(server), spool: opened, away: None, has_begun: false, dropped: 0, said: BTreeMap::new() })
+        Ok(Outbox {
+            server: Server::new(server),
+            spool: opened,
+            away: None,
+            search_until: Instant::now(),
+            has_begun: false,
+            dropped: 0,
+            said: BTreeMap::new(),
+        })
     }
 
     /// Sends a window, behind all that wait.
     pub(super) fn send(&mut self, series: &[PushedSeries<'_>], began: Timestamp) {
         self.catch_up();
+        self.search_until = Instant::now() + CATCHING_UP_MAX;
         for (number, part) in parts(series).into_iter().enumerate() {
             // The name of a file is its time, and no two parts have the same.
             self.send_part(part, began.plus_nanos(i64::try_from(number).unwrap_or(i64::MAX)));
@@ -91,8 +106,8 @@ impl Outbox {
         }
         match self.server.push_profiles(&pushes::body(series, false)) {
             PushOutcome::Taken => self.is_back(),
-            // One series that the server does not take costs no other one.
-            PushOutcome::Refused(_) if series.len() > 1 => {
+            // One series that the server does not take costs no other one, but a server that takes none must not hold the agent.
+            PushOutcome::Refused(_) if series.len() > 1 && !signals::interrupted() && Instant::now() < self.search_until => {
                 let (first, second) = series.split_at(series.len() / 2);
                 self.send_part(first, began);
                 self.send_part(second, began.plus_nanos(i64::try_from(first.len()).unwrap_or(i64::MAX)));
@@ -159,11 +174,10 @@ impl Outbox {
         self.once("refused", &format!("the server refuses a profile, which is lost: {reason}"));
     }
 
-    /// Says something that does not depend on the window once.
+    /// Says something that lasts, and again after [`SAID_AGAIN`].
     fn once(&mut self, kind: &'static str, text: &str) {
-        let count = self.said.entry(kind).or_default();
-        *count += 1;
-        if *count == 1 {
+        if self.said.get(kind).is_none_or(|said| said.elapsed() >= SAID_AGAIN) {
+            self.said.insert(kind, Instant::now());
             note(text);
         }
     }

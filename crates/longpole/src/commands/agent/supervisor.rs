@@ -73,7 +73,9 @@ impl Worker {
     /// Starts this program again, with the same arguments. It has a process group of its own, so that Ctrl-C reaches it once.
     fn start(left_out: &LeftOut) -> Result<Worker> {
         let mut arguments = std::env::args_os();
-        let mut command = Command::new("/proc/self/exe");
+        // By its path it has a name that people know; the file may have been replaced since.
+        let own = std::env::current_exe().ok().filter(|path| path.exists());
+        let mut command = Command::new(own.unwrap_or_else(|| "/proc/self/exe".into()));
         if let Some(name) = arguments.next() {
             command.arg0(name);
         }

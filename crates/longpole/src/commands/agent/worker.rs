@@ -30,6 +30,9 @@ const RECORDER_TIME_MAX: Duration = Duration::from_secs(600);
 /// The first windows are shorter, so that the page has something to show soon.
 const FIRST_WINDOW: Duration = Duration::from_secs(5);
 
+/// How often to look whether the recorder has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
 /// Bytes of stack in a sample: there are few samples, and no second look at a deep stack.
 const STACK_BYTES: u32 = 32 << 10;
 
@@ -81,7 +84,7 @@ pub(super) fn work(invocation: &Invocation, arguments: &AgentArguments, left_out
         let identity = |pid: u32| heart.reads(|| identity_of(pid, left_out));
         let mut began = Moment::now().wall;
         while !signals::interrupted() && Instant::now() < until && !profiles.is_large() && !recorder.has_ended() {
-            wait_for_interrupt(first);
+            wait_for_window(&recorder, first);
             first = first.saturating_mul(2).min(arguments.every);
             let ended = Moment::now().wall;
             window(&mut profiles, began..ended, recorder.binaries(), arguments, (&mut outbox, &mut slow), &identity);
@@ -94,6 +97,14 @@ pub(super) fn work(invocation: &Invocation, arguments: &AgentArguments, left_out
     }
     outbox.finish();
     Ok(())
+}
+
+/// Waits for the end of a window, or of the recorder: another one takes over at once.
+fn wait_for_window(recorder: &Recorder, window: Duration) {
+    let until = Instant::now() + window;
+    while Instant::now() < until && !signals::interrupted() && !recorder.has_ended() {
+        wait_for_interrupt(LOOK_EVERY.min(until.saturating_duration_since(Instant::now())));
+    }
 }
 
 /// Says what begins.
