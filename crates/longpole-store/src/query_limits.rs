@@ -4,6 +4,10 @@ use crate::error::StoreError;
 use crate::memory::query_memory::{Held, NoMemory, QueryMemory};
 use crate::query_stop::QueryStop;
 
+/// Memory that an answer takes for each byte of its names: the list of them, the document, and its text, in which a byte becomes six at most and which
+/// has twice the room while it grows.
+pub const LIST_ANSWER_TIMES: u64 = 14;
+
 /// The limits of a query. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct QueryLimits {

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use longpole_model::long_text::cut;
 use longpole_model::{Text, TimeRange, Timestamp, TraceId};
 
+use crate::query_limits::LIST_ANSWER_TIMES;
+
 /// A trace without its spans.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceSummary {
@@ -63,7 +65,7 @@ impl TraceSummary {
     pub(crate) fn answer_bytes(&self) -> u64 {
         let of_service = |(name, _): &(Text, u32)| size_of::<(String, u32)>() + name.len();
         let texts = self.root_service.len() + self.root_name.len() + self.services.iter().map(of_service).sum::<usize>();
-        3 * (size_of::<TraceSummary>() + texts) as u64
+        LIST_ANSWER_TIMES * (size_of::<TraceSummary>() + texts) as u64
     }
 
     /// Whether one of its spans is of this service.

@@ -21,7 +21,7 @@ use http::header::{CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use longpole_model::{Span, SpanKind, Timestamp, TraceId};
 use longpole_recording::view::ServiceMap;
 use longpole_store::StoreError;
-use longpole_store::live::{LiveStore, SpanFilter};
+use longpole_store::live::{LIST_ANSWER_TIMES, LiveStore, SpanFilter};
 use longpole_wire::jaeger::{self, trace_id};
 use longpole_wire::json_bytes;
 use serde_json::{Value, json};
@@ -263,8 +263,7 @@ pub(super) fn calls(store: &LiveStore, from: Timestamp, until: Timestamp) -> Res
     for found in store.find(&filter, DEPENDENCY_TRACES_MAX)? {
         add_to_map(store, &mut map, found.trace_id)?;
     }
-    // The pairs, an answer made of them, and its text.
-    store.limits().take(3 * map.bytes() as u64)?;
+    store.limits().take(LIST_ANSWER_TIMES * map.bytes() as u64)?;
     Ok(map.calls().map(|(pair, count)| (pair.clone(), count as u64)).collect())
 }
 

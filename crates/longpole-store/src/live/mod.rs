@@ -70,7 +70,7 @@ use crate::error_kind::ErrorKind;
 use crate::files;
 use crate::format::RECORDING_VERSION;
 pub use crate::memory::query_memory::{MemoryPool, QueryMemory};
-pub use crate::query_limits::{GrowingMemory, QueryLimits};
+pub use crate::query_limits::{GrowingMemory, LIST_ANSWER_TIMES, QueryLimits};
 pub use crate::query_stop::QueryStop;
 use crate::store::Store;
 pub use crate::trace_summary::TraceSummary;
@@ -383,8 +383,7 @@ impl LiveStore {
         for generation in generations {
             read(&generation.head).operations(&mut operations);
         }
-        // The list, a copy that is an answer, and its text: a byte becomes six at most, and has twice the room while it grows.
-        self.query.take(14 * operations.bytes() as u64)?;
+        self.query.take(LIST_ANSWER_TIMES * operations.bytes() as u64)?;
         Ok(operations)
     }
 
