@@ -24,6 +24,7 @@ mod plant_a_trace_file;
 mod read_any_file;
 mod read_recordings_of_others;
 mod send_spans_of_others;
+mod spy_on_a_machine;
 mod starve_the_receiver;
 mod steal_the_key;
 mod steer_the_terminal;

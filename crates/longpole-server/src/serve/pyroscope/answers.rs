@@ -129,6 +129,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_answer_of_texts_takes_its_memory_before_it_is_written() {
+        use longpole_store::live::{MemoryPool, QueryMemory};
+        use std::sync::Arc;
+
+        let limits = QueryLimits { memory: QueryMemory::of(&Arc::new(MemoryPool::new(1 << 20))), ..QueryLimits::default() };
+        let text = "\u{1}".repeat(50_000);
+        let take = |codec| take_texts(&limits, std::iter::repeat_n(text.as_str(), 2), codec).is_ok();
+        assert_eq!([take(Codec::Protobuf), take(Codec::Json)], [true, false]);
+    }
+
+    #[test]
     fn a_graph_has_an_edge_for_each_call() {
         let mut tree = ProfileTree::default();
         let names = ["main".into(), "pa\"rse".into()];
