@@ -9,10 +9,13 @@
 //!              └── profiles up to 16 KiB ── third lane: what they inflate to is read in a moment
 //! ```
 //!
+//! How large a compressed request is shows when the first lane serves it: to inflate it takes time, which its sender pays.
+//!
 //! All lanes serve their senders fairly ([`FairQueue`]). The order of two requests of one sender counts only for those that a program sends
 //! without waiting for an answer, and these are never large.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender as Channel};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
@@ -30,7 +33,7 @@ pub(super) fn serve_all(queue: &Receiver<Handed>, context: &IngestContext<'_>) {
     thread::scope(|scope| {
         let (mut second, mut third) = (None, None);
         let mut first = Lane::new(context);
-        first.serve_all(queue, |handed| match is_large(&handed.0) {
+        first.serve_all(queue, |handed, step| match is_large(&handed.0, step) {
             false => Some(handed),
             true if is_small_profile(&handed.0) => give(&mut third, "longpole-small", scope, context, handed),
             true => give(&mut second, "longpole-large", scope, context, handed),
@@ -48,7 +51,7 @@ fn give<'scope>(
 ) -> Option<Handed> {
     if lane.is_none() {
         let (requests, queue) = mpsc::channel();
-        let serve = move || Lane::new(context).serve_all(&queue, Some);
+        let serve = move || Lane::new(context).serve_all(&queue, |handed, _| Some(handed));
         thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, serve).ok()?;
         *lane = Some(requests);
     }
@@ -67,8 +70,17 @@ fn is_small_profile(job: &Job) -> bool {
     is_profile && job.body.len() <= THIRD_LANE_BYTES_MAX
 }
 
-/// Whether a request takes long to judge.
-fn is_large(job: &Job) -> bool {
+/// When a lane looks at a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LaneStep {
+    /// It arrives: nobody pays for the time.
+    Arrives,
+    /// Its sender has its turn.
+    IsServed,
+}
+
+/// Whether a request takes long to judge, as far as this step shows.
+fn is_large(job: &Job, step: LaneStep) -> bool {
     match job.content {
         // Their order counts, and none is large.
         Content::Converted { .. } | Content::PulumiEvent { .. } | Content::Hello => false,
@@ -78,10 +90,14 @@ fn is_large(job: &Job) -> bool {
             job.body.len() > FIRST_LANE_BYTES_MAX
         }
         Content::Otlp { .. } | Content::Zipkin { .. } | Content::Jaeger(_) => {
-            matches!(inflate_up_to(&job.body, job.compression, FIRST_LANE_BYTES_MAX), Err(InflateError::TooLarge(_)))
+            let inflates = || matches!(inflate_up_to(&job.body, job.compression, FIRST_LANE_BYTES_MAX), Err(InflateError::TooLarge(_)));
+            job.body.len() > FIRST_LANE_BYTES_MAX || step == LaneStep::IsServed && inflates()
         }
     }
 }
+
+/// Requests that arrive before one of those that wait is served.
+const SORTED_MAX: usize = 64;
 
 struct Lane<'a> {
     ingester: Ingester<'a>,
@@ -97,12 +113,15 @@ impl<'a> Lane<'a> {
     }
 
     /// Serves the requests that this function leaves to it, until the queue ends.
-    fn serve_all(&mut self, queue: &Receiver<Handed>, mut left: impl FnMut(Handed) -> Option<Handed>) {
+    fn serve_all(&mut self, queue: &Receiver<Handed>, mut left: impl FnMut(Handed, LaneStep) -> Option<Handed>) {
         let mut last: Option<(Sender, Duration)> = None;
+        let mut sorted = 0;
         loop {
             let is_busy = self.waiting.is_busy() || last.is_some_and(|(_, time)| time >= COSTLY_MIN);
-            let mut next = queue.try_recv().ok();
+            let mut next = if sorted < SORTED_MAX { queue.try_recv().ok() } else { None };
+            sorted += 1;
             if next.is_none() {
+                sorted = 0;
                 // What came meanwhile competes with the sender of the last request.
                 if let Some((sender, time)) = last.take() {
                     self.waiting.charge(sender, time);
@@ -115,7 +134,7 @@ impl<'a> Lane<'a> {
                 }
             }
             if let Some(handed) = next {
-                match left(handed) {
+                match left(handed, LaneStep::Arrives) {
                     Some(handed) if handed.0.connection.sender_is_gone() => self.later.push_back(handed),
                     Some(handed) => self.waiting.push(self.ingester.sender_of(&handed.0, is_busy), handed),
                     None => {}
@@ -123,13 +142,22 @@ impl<'a> Lane<'a> {
                 continue;
             }
             let next = self.waiting.pop(|(job, _)| self.ingester.sender_of(job, true));
-            let Some((job, reply)) = next.or_else(|| self.later.pop_front()) else { continue };
+            let Some(handed) = next.or_else(|| self.later.pop_front()) else { continue };
+            let connection = Arc::clone(&handed.0.connection);
+            let sender = self.ingester.sender_of(&handed.0, is_busy);
             let start = Instant::now();
-            // The client may have hung up, or never waited for an answer; the log keeps the request anyway.
-            let _ = reply.send(self.ingester.outcome_of(&job));
+            let served = left(handed, LaneStep::IsServed).map(|(job, reply)| {
+                // The client may have hung up, or never waited for an answer; the log keeps the request anyway.
+                let _ = reply.send(self.ingester.outcome_of(&job));
+                job
+            });
             let time = start.elapsed();
-            if !job.connection.sender_is_gone() {
-                last = Some((self.ingester.sender_of(&job, is_busy || time >= COSTLY_MIN), time));
+            if !connection.sender_is_gone() {
+                let sender = match served {
+                    Some(job) if time >= COSTLY_MIN => self.ingester.sender_of(&job, true),
+                    Some(_) | None => sender,
+                };
+                last = Some((sender, time));
             }
         }
     }
