@@ -144,7 +144,7 @@ impl ManyTraces {
             }
             if let Some(of_trace) = of_pole.last_mut() {
                 let own = pole.savings.own;
-                of_trace.on_path = of_trace.on_path + pole.on_path;
+                of_trace.on_path += pole.on_path;
                 of_trace.saves = [of_trace.saves[0] + own.low, of_trace.saves[1] + own.high].map(|saves| saves.min(report.wall()));
             }
         }
@@ -191,7 +191,7 @@ fn shared(key: &PoleKey, of_traces: &[PoleOfTrace], traces: &[(TraceId, Nanos)],
     for of_trace in of_traces {
         for (walls, saves) in without.iter_mut().zip(of_trace.saves) {
             let wall = &mut walls[of_trace.trace as usize];
-            *wall = *wall - saves;
+            *wall -= saves;
         }
     }
     let shares = slowest.map(|slowest| {

@@ -12,7 +12,7 @@ use std::thread::Builder;
 use std::time::Duration;
 
 use super::command_line::arguments_of;
-use super::process_snapshot::pids;
+use super::process_snapshot::{ids_of_tree, pids};
 use super::stat::Stat;
 
 /// How long the command line of a process may take.
@@ -116,6 +116,12 @@ impl std::str::FromStr for LeftOut {
 
 fn words(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').filter(|word| !word.is_empty())
+}
+
+/// The process, or the first of those that descend from it, that holds up whoever reads its memory.
+pub fn held_up_below(pid: u32) -> Option<u32> {
+    let tree: Arc<[u32]> = ids_of_tree(pid).into();
+    first_that_hangs(&tree, 0).map(|place| tree[place])
 }
 
 /// The first of these processes, from a place on, whose command line does not come.

@@ -54,14 +54,33 @@ pub(crate) fn check_proc() -> Result<(), Refused> {
     if is_proc_of_others() { Err(Refused::OtherPidNamespace) } else { Ok(()) }
 }
 
-/// The process and its descendants, parents before children. Empty if it does not exist.
-pub(crate) fn tree_of(root: u32) -> Vec<ProcessSnapshot> {
+/// The children of each process.
+fn children_of_all() -> HashMap<u32, Vec<u32>> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for pid in pids() {
         if let Some(stat) = Stat::of_process(pid) {
             children.entry(stat.parent).or_default().push(pid);
         }
     }
+    children
+}
+
+/// The ids of a process and of its descendants, without a look at their memory.
+pub(crate) fn ids_of_tree(root: u32) -> Vec<u32> {
+    let mut children = children_of_all();
+    let mut ids = vec![root];
+    let mut next = 0;
+    while let Some(pid) = ids.get(next).copied() {
+        next += 1;
+        ids.extend(children.remove(&pid).unwrap_or_default());
+        ids.truncate(PROCESSES_MAX);
+    }
+    ids
+}
+
+/// The process and its descendants, parents before children. Empty if it does not exist.
+pub(crate) fn tree_of(root: u32) -> Vec<ProcessSnapshot> {
+    let mut children = children_of_all();
     let mut out: Vec<ProcessSnapshot> = ProcessSnapshot::read(root, None).into_iter().collect();
     let mut next = 0;
     while let Some(pid) = out.get(next).map(|process| process.pid) {

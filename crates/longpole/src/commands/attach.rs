@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use longpole_capture::launch::signals;
+use longpole_capture::procfs::left_out;
 use longpole_capture::procfs::target::{self, Absent, Running};
 use longpole_capture::recorder::{Options, Recorder, Refused};
 use longpole_model::{Loss, LossKind, Observation, ObservationSink};
@@ -33,6 +34,10 @@ pub(crate) fn attach(invocation: &Invocation, arguments: &AttachArguments) -> Ex
 
 fn record(invocation: &Invocation, arguments: &AttachArguments) -> Result<()> {
     let asked = arguments.pid();
+    if let Some(held_up) = left_out::held_up_below(asked) {
+        let why = "it does not let others read its memory, and whoever tries waits for ever";
+        return Err(Failure::new(Kind::Failed, format!("failed to attach to process {held_up}: {why}")).into());
+    }
     let Running { pid, mut command } = target::find(asked).map_err(|absent| no_process(asked, absent))?;
     Redactor::default().arguments(&mut command);
     signals::install_interrupts().context("failed to catch Ctrl-C")?;

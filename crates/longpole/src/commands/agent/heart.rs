@@ -12,6 +12,7 @@ use anyhow::{Context, Result};
 use longpole_capture::recorder::WatchedRecorder;
 use longpole_capture::watched_thread::WatchedThread;
 
+use crate::failure::Kind;
 use crate::terminal::screen::print_beat;
 
 /// How often it beats.
@@ -88,8 +89,8 @@ fn beat(watched: &Mutex<Watched>, ended: &Receiver<()>) {
             continue;
         }
         if print_beat().is_err() {
-            // The supervisor is gone, and nobody else would end this process.
-            std::process::exit(1);
+            #[expect(clippy::exit, reason = "the supervisor is gone, and nobody else would end this process")]
+            std::process::exit(i32::from(Kind::Failed.exit_code()));
         }
     }
 }

@@ -1,15 +1,16 @@
 //! The supervisor of an agent's worker.
 
 use std::io::Read;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use longpole_capture::launch::signals;
+use longpole_capture::launch::{child, signals};
 use longpole_capture::procfs::left_out::{HeldUp, LeftOut};
+use longpole_model::Exit;
 
 use crate::terminal::stderr::note;
 
@@ -51,7 +52,9 @@ pub(super) fn supervise() -> Result<()> {
         match worker.watch()? {
             Outcome::Ended(status) if status.success() => return Ok(()),
             // It has said why.
-            Outcome::Ended(status) => std::process::exit(status.code().unwrap_or(1)),
+            Outcome::Ended(status) => {
+                child::exit_like(status.code().map_or_else(|| Exit::Signal(status.signal().unwrap_or_default()), Exit::Code))
+            }
             Outcome::Silent => worker.kill(),
         }
         if signals::interrupted() {
