@@ -37,6 +37,7 @@ use longpole_wire::profile_import::ProfileFormat;
 use longpole_wire::{Limits, file, profile_import};
 use spans::Intake;
 use tracing::info_span;
+use unseen::command_of;
 use unseen::with_cause;
 
 use crate::memory::{long_text_bytes, report_bytes, view_bytes};
@@ -80,7 +81,7 @@ impl Contents {
             Held::Whole(recording) | Held::Profile(recording, _) => &mut recording.run,
             Held::Packed(packed) => &mut packed.rest.run,
         };
-        run.command = vec!["import".to_owned(), name];
+        run.command = command_of([name]);
         self
     }
 
@@ -104,8 +105,7 @@ impl Contents {
 /// Traces of one run as one recording, with a profile whose labels name their spans where there is one.
 pub fn together(files: Vec<(PathBuf, Contents)>) -> Result<Contents, ImportError> {
     let not = |path: PathBuf, why| ImportError::NotTogether { path, why };
-    let mut command = vec!["import".to_owned()];
-    command.extend(files.iter().map(|(path, _)| path.to_string_lossy().into_owned()));
+    let command = command_of(files.iter().map(|(path, _)| path.to_string_lossy().into_owned()));
     let last = files.last().map(|(path, _)| path.clone()).unwrap_or_default();
     let (mut traces, mut profile): (Vec<CompactRecording>, _) = (Vec::new(), None);
     for (path, contents) in files {

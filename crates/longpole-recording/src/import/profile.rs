@@ -17,7 +17,7 @@ use longpole_wire::limits::STACK_FRAMES_MAX;
 use longpole_wire::profile_import::{Profile, ProfileSample, ValueType};
 use longpole_wire::redact::Redactor;
 
-use super::unseen::{ASSUMED_WEIGHT_NANOS, unseen_run};
+use super::unseen::{ASSUMED_WEIGHT_NANOS, command_of, unseen_run};
 
 /// Samples of a profile that the import keeps one by one. In a profile with more (a file may count a billion), each stack becomes one
 /// sample with all its time.
@@ -156,7 +156,7 @@ impl Labels {
 /// The recording of a profile, and its labels. `written` is when its file was: the profile's own time, where it does not say that.
 pub(super) fn recording(path: &Path, profile: Profile, written: Timestamp) -> Result<(Recording, Labels), NoTime> {
     let Some(weights) = Weights::of(&profile) else { return Err(NoTime { types: profile.types }) };
-    let mut run = unseen_run(vec!["import".to_owned(), path.to_string_lossy().into_owned()]);
+    let mut run = unseen_run(command_of([path.to_string_lossy().into_owned()]));
     run.mode = CaptureMode::Imported;
     run.start = profile.start.unwrap_or(written);
     run.end = Some(run.start.plus_nanos(i64::try_from(profile.duration_nanos).unwrap_or(i64::MAX)));

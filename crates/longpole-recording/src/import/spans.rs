@@ -10,7 +10,7 @@ use longpole_store::{Assembler, CompactRecording, CompactSpans};
 use longpole_wire::pulumi_payload;
 use longpole_wire::redact::Redactor;
 
-use super::unseen::unseen_run;
+use super::unseen::{command_of, unseen_run};
 use crate::loss_counters::LossBook;
 
 /// Takes the spans of a file.
@@ -86,7 +86,7 @@ impl SpanSink for Intake {
 
 impl Intake {
     pub(super) fn new(path: &Path) -> Self {
-        Intake::of_command(vec!["import".to_owned(), path.to_string_lossy().into_owned()])
+        Intake::of_command(command_of([path.to_string_lossy().into_owned()]))
     }
 
     /// For spans that stand for this command.

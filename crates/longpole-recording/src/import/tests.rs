@@ -57,6 +57,13 @@ fn a_file_is_a_run_from_its_first_start_to_its_last_end() {
 }
 
 #[test]
+fn the_name_of_a_file_may_hold_a_credential() {
+    let token = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+    let recording = Given::new(&format!("{token}.json"), line(1, 0, 5, 9, "").as_bytes()).read().unwrap();
+    assert!(!recording.run.command.concat().contains(&token), "{:?}", recording.run.command);
+}
+
+#[test]
 fn a_span_without_a_start_does_not_make_the_run_begin_in_1970() {
     let now = 1_767_225_600_000;
     let file = Given::new("x.json", (line(1, 0, now, now + 9, "") + &line(2, 1, 0, now + 12, "")).as_bytes());

@@ -3,6 +3,7 @@
 use longpole_model::{CaptureMode, Recording, Run, SpanId, Timestamp, TraceId};
 use longpole_store::Assembler;
 use longpole_wire::FileError;
+use longpole_wire::redact::Redactor;
 
 /// The weight of a sample if the file does not give one: shares are right then, and times are not.
 pub(super) const ASSUMED_WEIGHT_NANOS: u64 = 1_000_000;
@@ -40,4 +41,11 @@ pub(super) fn with_cause(error: &FileError) -> String {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),
     }
+}
+
+/// The command that stands for the import of files. Their names may hold credentials, as arguments may.
+pub(super) fn command_of(names: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut command: Vec<String> = std::iter::once("import".to_owned()).chain(names).collect();
+    Redactor::default().arguments(&mut command);
+    command
 }

@@ -108,10 +108,18 @@ fn check_own(directory: &Path) -> io::Result<()> {
 /// Writes a file that is whole or not there.
 fn write(path: &Path, body: &[u8]) -> io::Result<()> {
     let part = path.with_extension("part");
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part)?;
+    let written = write_part(&part, body).and_then(|()| fs::rename(&part, path));
+    if written.is_err() {
+        // A full disk has no room for what nobody reads, and nothing would count it.
+        let _ = fs::remove_file(part);
+    }
+    written
+}
+
+fn write_part(part: &Path, body: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(part)?;
     file.write_all(body)?;
-    file.sync_data()?;
-    fs::rename(part, path)
+    file.sync_data()
 }
 
 #[cfg(test)]
