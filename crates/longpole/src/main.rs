@@ -90,6 +90,7 @@ fn look(invocation: &Invocation, command: &Command) -> ExitCode {
         Command::Agent(arguments) => commands::agent::agent(invocation, arguments),
         Command::Serve(arguments) => commands::serve::serve(invocation, arguments),
         Command::Config(arguments) => commands::config::config(invocation, arguments),
+        Command::Search(arguments) if arguments.poles => commands::shared_poles::shared_poles(invocation, arguments),
         Command::Search(arguments) => commands::search::search(invocation, arguments),
         Command::Trace(arguments) => commands::trace::trace(invocation, arguments),
         Command::Services(arguments) => commands::services::services(invocation, arguments),

@@ -6,6 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::shared::{RangeNanos, listed};
 
+/// Operations of a view, and poles of each.
+const OPERATIONS_MAX: usize = 50;
+const POLES_MAX: usize = 20;
+
 /// The critical paths of the traces that a search finds: what to fix first, and what requests would gain.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SharedPolesView {
@@ -90,24 +94,20 @@ pub struct SharedPoleView {
 }
 
 impl SharedPolesView {
-    /// With at most this number of operations, and of poles of each.
-    pub fn new(
-        operations: &[RootOperation],
-        (traces, is_truncated, left_out): (usize, bool, usize),
-        [operations_max, poles_max]: [usize; 2],
-    ) -> SharedPolesView {
+    /// From this number of traces; whether there are more, and how many were left out.
+    pub fn new(operations: &[RootOperation], (traces, is_truncated, left_out): (usize, bool, usize)) -> SharedPolesView {
         SharedPolesView {
             traces,
             truncated: is_truncated,
             left_out,
-            operations: operations.iter().take(operations_max).map(|it| OperationPolesView::new(it, poles_max)).collect(),
-            omitted: operations.len().saturating_sub(operations_max),
+            operations: operations.iter().take(OPERATIONS_MAX).map(OperationPolesView::new).collect(),
+            omitted: operations.len().saturating_sub(OPERATIONS_MAX),
         }
     }
 }
 
 impl OperationPolesView {
-    fn new(of: &RootOperation, poles_max: usize) -> OperationPolesView {
+    fn new(of: &RootOperation) -> OperationPolesView {
         let OperationKey { service, name } = &of.operation;
         OperationPolesView {
             service: listed(service),
@@ -116,8 +116,8 @@ impl OperationPolesView {
             total_nanos: of.total.0,
             takes: of.takes.into(),
             longest: LongestTraceView::new(of.longest),
-            poles: of.poles.iter().take(poles_max).map(SharedPoleView::new).collect(),
-            omitted: of.poles.len().saturating_sub(poles_max),
+            poles: of.poles.iter().take(POLES_MAX).map(SharedPoleView::new).collect(),
+            omitted: of.poles.len().saturating_sub(POLES_MAX),
         }
     }
 }

@@ -26,10 +26,6 @@ const TIME_MAX: Duration = Duration::from_secs(10);
 /// A larger trace is no request of a service: it has an answer of its own.
 const SPANS_MAX: u32 = 20_000;
 
-/// Operations of an answer, and poles of each.
-const OPERATIONS_MAX: usize = 50;
-const POLES_MAX: usize = 20;
-
 pub(super) async fn shared_poles(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) -> Answer {
     let found = move || {
         let parameters = Parameters::of(query.as_deref())?;
@@ -44,7 +40,7 @@ pub(super) async fn shared_poles(QueriedStore(store): QueriedStore, RawQuery(que
             read += 1;
             left_out += usize::from(!add(&store, &mut many, trace)?);
         }
-        Ok(SharedPolesView::new(&many.operations(), (read - left_out, found.len() > read, left_out), [OPERATIONS_MAX, POLES_MAX]))
+        Ok(SharedPolesView::new(&many.operations(), (read - left_out, found.len() > read, left_out)))
     };
     json(&off_the_reactor::<_, QueryError>(found).await?)
 }

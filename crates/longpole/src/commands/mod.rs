@@ -25,6 +25,7 @@ pub(crate) mod run;
 pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod services;
+pub(crate) mod shared_poles;
 pub(crate) mod show;
 pub(crate) mod span;
 #[cfg(feature = "sql")]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use longpole_recording::view::{ServiceSpansView, SharedPolesView, TraceRowView, TracesView};
+use longpole_recording::view::{ServiceSpansView, TraceRowView, TracesView};
 use serde_json::{Map, Value};
 
 use crate::args::{Format, SearchArguments};
@@ -30,14 +30,7 @@ const SUMMARIES: &str = "/api/v3/trace-summaries";
 /// Lists traces. Jaeger's third API has all that the list needs.
 pub(crate) fn search(invocation: &Invocation, arguments: &SearchArguments) -> Result<()> {
     let server = Server::new(&arguments.at.at);
-    if arguments.poles {
-        return poles(invocation, arguments, &server);
-    }
-    let summaries = server.list(&[format!("{SUMMARIES}?{}", query_of(arguments))], &["summaries"])?;
-    let rows: Option<Vec<TraceRowView>> = summaries.iter().map(row).collect();
-    let mut traces = rows.ok_or_else(|| server.not_of_the_api(SUMMARIES))?;
-    // Times of one length in nanoseconds.
-    traces.sort_by(|a, b| b.start_unix_nano.cmp(&a.start_unix_nano));
+    let mut traces = traces_of(&server, arguments, asked(arguments))?;
     let truncated = traces.len() >= asked(arguments);
     if arguments.longest {
         traces.sort_by_key(|trace| std::cmp::Reverse(trace.wall_nanos));
@@ -57,21 +50,18 @@ pub(crate) fn search(invocation: &Invocation, arguments: &SearchArguments) -> Re
     }
 }
 
-/// What to fix first in all that match.
-fn poles(invocation: &Invocation, arguments: &SearchArguments, server: &Server) -> Result<()> {
-    let view: SharedPolesView = server.view(&format!("/longpole/v1/traces/poles?{}", query_of_poles(arguments)))?;
-    match arguments.at.format {
-        Format::Json => print_json(&view),
-        Format::Text if view.operations.is_empty() && view.left_out == 0 => print_line(nothing_found(server, arguments)),
-        Format::Text => {
-            let alone = |service: &str, operation: &str| again(arguments, &Some(service.to_owned()), &Some(operation.to_owned()));
-            print(&render::shared_poles::shared_poles(&view, |trace_id| server.page_of(trace_id), alone, invocation.style()))
-        }
-    }
+/// The newest traces that match, the newest first.
+pub(super) fn traces_of(server: &Server, arguments: &SearchArguments, limit: usize) -> Result<Vec<TraceRowView>> {
+    let summaries = server.list(&[format!("{SUMMARIES}?{}", query_of(arguments, limit))], &["summaries"])?;
+    let rows: Option<Vec<TraceRowView>> = summaries.iter().map(row).collect();
+    let mut traces = rows.ok_or_else(|| server.not_of_the_api(SUMMARIES))?;
+    // Times of one length in nanoseconds.
+    traces.sort_by(|a, b| b.start_unix_nano.cmp(&a.start_unix_nano));
+    Ok(traces)
 }
 
 /// The command that prints the poles of the same search, of this operation.
-fn again(arguments: &SearchArguments, service: &Option<String>, operation: &Option<String>) -> String {
+pub(super) fn again(arguments: &SearchArguments, service: &Option<String>, operation: &Option<String>) -> String {
     let mut command = at_server("search", &arguments.at.at);
     let mut add = |option: &str, value: &str| command.push_str(&format!(" --{option} {}", quoted(value)));
     service.iter().for_each(|service| add("service", service));
@@ -87,27 +77,8 @@ fn again(arguments: &SearchArguments, service: &Option<String>, operation: &Opti
     format!("{command}{errors} --poles")
 }
 
-/// The same conditions as parameters of the page's search.
-fn query_of_poles(arguments: &SearchArguments) -> String {
-    let now = jiff::Timestamp::now();
-    let from = now.checked_sub(arguments.since).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-    let nanos = |duration: Duration| format!("{}ns", duration.as_nanos());
-    let parameters = [
-        ("service", arguments.service.clone()),
-        ("operation", arguments.operation.clone()),
-        ("tags", attributes_of(arguments)),
-        ("start", Some(from.as_microsecond().to_string())),
-        ("end", Some(now.as_microsecond().to_string())),
-        ("minDuration", arguments.min.map(nanos)),
-        ("maxDuration", arguments.max.map(nanos)),
-        ("limit", arguments.limit.map(|limit| limit.to_string())),
-    ];
-    let pairs = parameters.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", query_value(&value?))));
-    pairs.collect::<Vec<_>>().join("&")
-}
-
 /// The attributes of a span that matches, as JSON.
-fn attributes_of(arguments: &SearchArguments) -> Option<String> {
+pub(super) fn attributes_of(arguments: &SearchArguments) -> Option<String> {
     let mut tags: Map<String, Value> = arguments.attributes.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str()))).collect();
     if arguments.errors {
         tags.insert("error".to_owned(), Value::from("true"));
@@ -116,7 +87,7 @@ fn attributes_of(arguments: &SearchArguments) -> Option<String> {
 }
 
 /// Why there may be nothing, and what to try.
-fn nothing_found(server: &Server, arguments: &SearchArguments) -> String {
+pub(super) fn nothing_found(server: &Server, arguments: &SearchArguments) -> String {
     let known = |service: &String| server.service_names().ok().map(|names| names.contains(service));
     if let Some(service) = arguments.service.as_ref().filter(|service| known(service) == Some(false)) {
         let services = at_server("services", &arguments.at.at);
@@ -148,7 +119,7 @@ fn asked(arguments: &SearchArguments) -> usize {
     if arguments.longest { limit_of(arguments).max(LONGEST_OF) } else { limit_of(arguments) }
 }
 
-fn query_of(arguments: &SearchArguments) -> String {
+fn query_of(arguments: &SearchArguments, limit: usize) -> String {
     let now = jiff::Timestamp::now();
     let from = now.checked_sub(arguments.since).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     let nanos = |duration: Duration| format!("{}ns", duration.as_nanos());
@@ -160,7 +131,7 @@ fn query_of(arguments: &SearchArguments) -> String {
         ("startTimeMax", Some(now.to_string())),
         ("durationMin", arguments.min.map(nanos)),
         ("durationMax", arguments.max.map(nanos)),
-        ("searchDepth", Some(asked(arguments).to_string())),
+        ("searchDepth", Some(limit.to_string())),
     ];
     let pairs = parameters.into_iter().filter_map(|(name, value)| Some(format!("query.{name}={}", query_value(&value?))));
     pairs.collect::<Vec<_>>().join("&")

@@ -8,6 +8,7 @@ use longpole_recording::view::{ServiceView, ServicesView};
 use crate::args::{Format, ServicesArguments};
 use crate::input::server::{Server, query_value, texts};
 use crate::invocation::Invocation;
+use crate::next_command::{at_server, quoted};
 use crate::render;
 use crate::terminal::screen::{print, print_json, print_line};
 use crate::terminal::stderr::note;
@@ -45,6 +46,9 @@ pub(crate) fn services(invocation: &Invocation, arguments: &ServicesArguments) -
         Format::Text if view.services.is_empty() => {
             print_line(format!("No spans yet. {} shows how to send them from each language.", arguments.at.at))
         }
-        Format::Text => print(&render::traces::services(&view, invocation.style())),
+        Format::Text => {
+            let poles = |service: &str| format!("{} --service {} --poles", at_server("search", &arguments.at.at), quoted(service));
+            print(&render::traces::services(&view, poles, invocation.style()))
+        }
     }
 }

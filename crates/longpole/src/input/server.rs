@@ -117,7 +117,10 @@ impl Server {
 
     /// A view that its page shows.
     pub(crate) fn view<V: DeserializeOwned>(&self, path: &str) -> Result<V> {
-        let answer = self.get(path)?;
+        self.view_in(self.get(path)?, path)
+    }
+
+    fn view_in<V: DeserializeOwned>(&self, answer: ServerAnswer, path: &str) -> Result<V> {
         if answer.status != 200 {
             return Err(self.refused(answer.status, json_of(&answer.body).as_ref(), path));
         }
@@ -127,8 +130,15 @@ impl Server {
         })
     }
 
+    /// The same, if the server is a longpole: a Jaeger has no such view, and answers with its page or a 404.
+    pub(crate) fn view_of_longpole<V: DeserializeOwned>(&self, path: &str) -> Result<Option<V>> {
+        let answer = self.get(path)?;
+        let is_page = answer.status == 200 && !answer.body.trim_ascii_start().starts_with(b"{");
+        if is_page || answer.status == 404 { Ok(None) } else { self.view_in(answer, path).map(Some) }
+    }
+
     /// The spans of a trace.
-    fn trace(&self, trace_id: &str) -> Result<SpanBatch> {
+    pub(crate) fn trace(&self, trace_id: &str) -> Result<SpanBatch> {
         let not_found = || Failure::new(Kind::NotFound, format!("{} has no trace {trace_id}", self.0));
         let answer = self.get(&format!("/api/v3/traces/{trace_id}"))?;
         if let Some(batch) = spans_of_v3(&answer) {

@@ -14,8 +14,8 @@ const OPERATIONS_MAX: usize = 8;
 /// Columns of names that are always there.
 const NAMES_WIDTH_MIN: usize = 20;
 
-/// Services and their operations.
-pub(crate) fn services(view: &ServicesView, style: Style) -> Screen {
+/// Services and their operations. `poles` is the command that prints what to fix first in a service.
+pub(crate) fn services(view: &ServicesView, poles: impl Fn(&str) -> String, style: Style) -> Screen {
     let name_width = view.services.iter().map(|service| width(&service.name)).max().unwrap_or_default().max(width("service"));
     let names_width = style.width().saturating_sub(name_width + 2).max(NAMES_WIDTH_MIN);
     let mut out = Screen::of(style.strong(&format!("{}  operations", pad("service", name_width))));
@@ -25,6 +25,10 @@ pub(crate) fn services(view: &ServicesView, style: Style) -> Screen {
         let more = if more > 0 { format!(" … {more} more") } else { String::new() };
         let names = cut(&(named.join(", ") + &more), names_width);
         out.line(format!("{}  {names}", style.handle(&pad(&service.name, name_width))).trim_end());
+    }
+    if let Some(first) = view.services.first() {
+        out.line("");
+        out.line(format!("next      {}", poles(&first.name)));
     }
     out
 }

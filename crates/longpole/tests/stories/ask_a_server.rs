@@ -4,7 +4,7 @@
 //! and a trace there leads to the recordings that have its code, as a recording leads to its traces; a server of Jaeger that has only the first version of the API is read as well; an error names what is no server, no trace or no address.
 
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::process::Output;
 use std::thread;
 
@@ -161,7 +161,26 @@ fn many_traces_together_say_what_to_fix_first() {
     assert!(answer.contains("Fix charge card first: without it, median 40.0ms, p99 40.0ms\n"), "{answer}");
     assert!(answer.contains("OTHER OPERATIONS") && answer.contains("POST /checkout/# · without"), "{answer}");
     assert!(ask(&["--service", "nobody"]).contains("the server knows no service nobody"));
+
+    // A Jaeger has no such view, but sends its traces.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let jaeger = format!("http://127.0.0.1:{}", listener.local_addr().unwrap().port());
+    let page = served.port("page");
+    thread::spawn(move || listener.incoming().for_each(|client| as_jaeger(&mut client.unwrap(), page)));
+    let output = longpole(&store).args(["search", "--poles", "--service", "shop", "--limit", "100", "--at", &jaeger]).output().unwrap();
+    let of_jaeger = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(of_jaeger.contains("Fix charge card first: without it, median 40.0ms, p99 40.0ms\n"), "{}", text(&output));
     served.stop();
+}
+
+/// Answers as a Jaeger with the traces of a server: it has the third version of the API, and a page for every other path.
+fn as_jaeger(client: &mut TcpStream, server: u16) {
+    let mut head = [0; 4_096];
+    let length = client.read(&mut head).unwrap_or(0);
+    let path = String::from_utf8_lossy(&head[..length]).split(' ').nth(1).unwrap_or_default().to_owned();
+    let body = if path.starts_with("/api/") { http::get(server, &path).body } else { "<!doctype html>".to_owned() };
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+    let _ = client.write_all((head + &body).as_bytes());
 }
 
 /// Answers each request by its path as an old Jaeger does, and anything else with its page.
