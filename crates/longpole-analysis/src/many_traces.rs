@@ -113,7 +113,7 @@ pub struct SharedPole {
 const SLOWEST_PART: usize = 20;
 
 /// Least traces that have a slowest part.
-pub const SLOWEST_OF_MIN: usize = 40;
+pub const SLOWEST_OF_MIN: usize = 100;
 
 /// What a name takes beside its bytes, and a pole in a trace, about.
 const KEY_BYTES: usize = 128;
@@ -295,8 +295,8 @@ mod tests {
     #[test]
     fn a_slowest_part_needs_traces() {
         let walls = |count: i64| (0..count).map(Nanos).collect::<Vec<_>>();
-        assert_eq!(slowest(&walls(39)), None);
-        assert_eq!(slowest(&walls(40)).map(|slow| slow.iter().filter(|it| **it).count()), Some(2));
+        assert_eq!(slowest(&walls(99)), None);
+        assert_eq!(slowest(&walls(100)).map(|slow| slow.iter().filter(|it| **it).count()), Some(5));
         assert_eq!(quantiles(Vec::new()), Quantiles::default());
     }
 }

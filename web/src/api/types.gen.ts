@@ -1763,7 +1763,7 @@ export interface SharedPole {
   readonly traces: number;
   /** Its time on the critical paths of all of them. */
   readonly onPathNanos: Nanos;
-  /** Its part of the time of the slowest 5 % of the traces, 0 to 1; null for fewer than 40 traces. */
+  /** Its part of the time of the slowest 5 % of the traces, 0 to 1; null for fewer than 100 traces. */
   readonly shareOfSlowest: number | null;
   /** Its part of the time of the others. */
   readonly shareOfOthers: number | null;

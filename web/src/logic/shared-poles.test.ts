@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { OperationPoles, Quantiles, SharedPole } from '../api/types.gen';
 import type { Nanos } from '../base/brand';
-import { listedPoles, poleName, poleShare, saves, takesWithout } from './shared-poles';
+import { listedPoles, poleName, poleShare, saves, takesWithout, whySlow } from './shared-poles';
 
 const takes = (median: number, p99: number): Quantiles => ({
   medianNanos: median as Nanos,
@@ -41,6 +41,13 @@ describe('poles of many traces', () => {
   it('say what traces would take without them', () => {
     expect([takesWithout(pole({}), 'medianNanos'), takesWithout(pole({}), 'p99Nanos')]).toEqual(['46.0ms–60.0ms', '60.0ms']);
     expect(saves(pole({ savesNanos: { low: 0 as Nanos, high: 0 as Nanos } }))).toBe(false);
+  });
+  it('say why the slowest traces are slow', () => {
+    const slow = pole({ name: 'lock', shareOfSlowest: 0.9, shareOfOthers: 0.2 });
+    expect(whySlow({ ...of, poles: [...of.poles, slow] })).toBe(
+      'The slowest 5% are slow because of lock: 90% of their time, 20% in the others.',
+    );
+    expect(whySlow(of)).toBeNull();
   });
   it('are listed if they have a part of the time', () => {
     expect(listedPoles(of).map((it) => poleShare(it, of))).toEqual(['50%']);

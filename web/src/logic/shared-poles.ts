@@ -26,5 +26,17 @@ export const saves = (pole: SharedPole): boolean => pole.savesNanos.high > 0;
 
 export const poleShare = (pole: SharedPole, of: OperationPoles): string => formatShare(pole.onPathNanos / Math.max(of.totalNanos, 1));
 
+/** How much more of the slowest traces a pole must have than of the others, to be why they are slow. */
+const APART_MIN = 0.1;
+
+/** Why the slow ones are slow, where one pole tells. */
+export function whySlow(of: OperationPoles): string | null {
+  const apart = ({ shareOfSlowest, shareOfOthers }: SharedPole) => (shareOfSlowest ?? 0) - (shareOfOthers ?? 0);
+  const [pole] = [...of.poles].sort((a, b) => apart(b) - apart(a));
+  if (pole === undefined || apart(pole) < APART_MIN) return null;
+  const [slowest, others] = [formatShare(pole.shareOfSlowest ?? 0), formatShare(pole.shareOfOthers ?? 0)];
+  return `The slowest 5% are slow because of ${poleName(pole, of)}: ${slowest} of their time, ${others} in the others.`;
+}
+
 export const listedPoles = (of: OperationPoles): readonly SharedPole[] =>
   of.poles.filter((pole) => pole.onPathNanos >= SHARE_MIN * of.totalNanos).slice(0, LISTED_MAX);

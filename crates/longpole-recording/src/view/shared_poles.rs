@@ -79,7 +79,7 @@ pub struct SharedPoleView {
     pub traces: usize,
     /// Its time on the critical paths of all of them.
     pub on_path_nanos: i64,
-    /// Its part of the time of the slowest 5 % of the traces, 0 to 1; null for fewer than 40 traces.
+    /// Its part of the time of the slowest 5 % of the traces, 0 to 1; null for fewer than 100 traces.
     pub share_of_slowest: Option<f64>,
     /// Its part of the time of the others.
     pub share_of_others: Option<f64>,

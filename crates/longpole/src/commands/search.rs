@@ -7,6 +7,7 @@ use longpole_recording::view::{ServiceSpansView, TraceRowView, TracesView};
 use serde_json::{Map, Value};
 
 use crate::args::{Format, SearchArguments};
+use crate::failure::{Failure, Kind};
 use crate::input::server::{Server, query_value};
 use crate::invocation::Invocation;
 use crate::next_command::{at_server, quoted};
@@ -39,10 +40,10 @@ pub(crate) fn search(invocation: &Invocation, arguments: &SearchArguments) -> Re
         }
         traces.truncate(limit_of(arguments));
     }
-    let view = TracesView { traces, truncated, next: None };
+    let view = TracesView { traces, truncated: truncated && !arguments.longest, next: None };
     match arguments.at.format {
         Format::Json => print_json(&view),
-        Format::Text if view.traces.is_empty() => print_line(nothing_found(&server, arguments)),
+        Format::Text if view.traces.is_empty() => print_line(nothing_found(&server, arguments)?),
         Format::Text => {
             let poles = again(arguments, &arguments.service, &arguments.operation);
             print(&render::traces::traces(&view, |trace_id| server.page_of(trace_id), &poles, invocation.style()))
@@ -68,7 +69,7 @@ pub(super) fn again(arguments: &SearchArguments, service: &Option<String>, opera
     operation.iter().for_each(|operation| add("operation", operation));
     arguments.attributes.iter().for_each(|(key, value)| add("attribute", &format!("{key}={value}")));
     for (option, value) in [("min", arguments.min), ("max", arguments.max)] {
-        value.iter().for_each(|time| add(option, &format!("{}ns", time.as_nanos())));
+        value.iter().for_each(|time| add(option, &exactly(*time)));
     }
     if arguments.since != HOUR {
         add("since", &as_option(arguments.since));
@@ -87,18 +88,35 @@ pub(super) fn attributes_of(arguments: &SearchArguments) -> Option<String> {
 }
 
 /// Why there may be nothing, and what to try.
-pub(super) fn nothing_found(server: &Server, arguments: &SearchArguments) -> String {
+///
+/// # Errors
+///
+/// The service has never sent anything, or has no such operation.
+pub(super) fn nothing_found(server: &Server, arguments: &SearchArguments) -> Result<String> {
+    let services = at_server("services", &arguments.at.at);
     let known = |service: &String| server.service_names().ok().map(|names| names.contains(service));
     if let Some(service) = arguments.service.as_ref().filter(|service| known(service) == Some(false)) {
-        let services = at_server("services", &arguments.at.at);
-        return format!("No traces found: the server knows no service {service}. {services} lists them.");
+        let failure = Failure::new(Kind::NotFound, format!("the server knows no service {service}"));
+        return Err(failure.hint(format!("{services} lists them")).into());
+    }
+    if let (Some(service), Some(operation)) = (&arguments.service, &arguments.operation)
+        && server.operations(service).is_ok_and(|names| !names.contains(operation))
+    {
+        let failure = Failure::new(Kind::NotFound, format!("the service {service} has no operation {operation}"));
+        return Err(failure.hint(format!("{services} lists the operations of each service")).into());
     }
     let SearchArguments { service, operation, attributes, errors, min, max, .. } = arguments;
     let conditions = [service.is_some(), operation.is_some(), *errors, min.is_some() || max.is_some()];
     let count = conditions.iter().filter(|is_asked| **is_asked).count() + attributes.len();
     let one_span = if count > 1 { " All conditions must hold for one span." } else { "" };
     let further = if arguments.since < DAY { "Use --since 1d" } else { "Use a longer --since" };
-    format!("No traces found in the last {}.{one_span} {further} to look further back.", as_option(arguments.since))
+    Ok(format!("No traces found in the last {}.{one_span} {further} to look further back.", as_option(arguments.since)))
+}
+
+/// A duration as the option takes it, without a loss.
+fn exactly(time: Duration) -> String {
+    let nanos = time.as_nanos();
+    if nanos.is_multiple_of(1_000_000) { format!("{}ms", nanos / 1_000_000) } else { format!("{nanos}ns") }
 }
 
 /// A time as the option takes it: `1h`, `90s`.

@@ -6,9 +6,9 @@ use anyhow::{Result, bail};
 use longpole_recording::view::{ServiceView, ServicesView};
 
 use crate::args::{Format, ServicesArguments};
-use crate::input::server::{Server, query_value, texts};
+use crate::input::server::Server;
 use crate::invocation::Invocation;
-use crate::next_command::{at_server, quoted};
+use crate::next_command::at_server;
 use crate::render;
 use crate::terminal::screen::{print, print_json, print_line};
 use crate::terminal::stderr::note;
@@ -33,9 +33,7 @@ pub(crate) fn services(invocation: &Invocation, arguments: &ServicesArguments) -
         if begun.elapsed() > TIME_MAX {
             bail!("{} of the services took longer than {} s to answer", services.len(), TIME_MAX.as_secs());
         }
-        let encoded = query_value(&name);
-        let paths = [format!("/api/v3/operations?service={encoded}"), format!("/api/services/{encoded}/operations")];
-        let mut operations = texts(&server.list(&paths, &["operations", "data"])?);
+        let mut operations = server.operations(&name)?;
         operations.sort_unstable();
         operations.dedup();
         services.push(ServiceView { name, operations });
@@ -47,8 +45,8 @@ pub(crate) fn services(invocation: &Invocation, arguments: &ServicesArguments) -
             print_line(format!("No spans yet. {} shows how to send them from each language.", arguments.at.at))
         }
         Format::Text => {
-            let poles = |service: &str| format!("{} --service {} --poles", at_server("search", &arguments.at.at), quoted(service));
-            print(&render::traces::services(&view, poles, invocation.style()))
+            let poles = format!("{} --poles", at_server("search", &arguments.at.at));
+            print(&render::traces::services(&view, &poles, invocation.style()))
         }
     }
 }

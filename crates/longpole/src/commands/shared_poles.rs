@@ -16,6 +16,9 @@ use crate::render;
 use crate::terminal::screen::{print, print_json, print_line};
 use crate::terminal::stderr::note;
 
+/// As many traces as a server reads: `--limit 0`.
+const TRACES_MAX: usize = 5_000;
+
 /// Traces to read of another server: each is a request.
 const TRACES_OF_ANOTHER: usize = 100;
 
@@ -31,10 +34,16 @@ pub(crate) fn shared_poles(invocation: &Invocation, arguments: &SearchArguments)
     };
     match arguments.at.format {
         Format::Json => print_json(&view),
-        Format::Text if view.operations.is_empty() && view.left_out == 0 => print_line(nothing_found(server, arguments)),
+        Format::Text if view.operations.is_empty() && view.left_out == 0 => print_line(nothing_found(server, arguments)?),
         Format::Text => {
             let alone = |service: &str, operation: &str| again(arguments, &Some(service.to_owned()), &Some(operation.to_owned()));
-            print(&render::shared_poles::shared_poles(&view, |trace_id| server.page_of(trace_id), alone, invocation.style()))
+            print(&render::shared_poles::shared_poles(
+                &view,
+                arguments.service.as_deref(),
+                |trace_id| server.page_of(trace_id),
+                alone,
+                invocation.style(),
+            ))
         }
     }
 }
@@ -69,7 +78,7 @@ fn query_of(arguments: &SearchArguments) -> String {
         ("end", Some(now.as_microsecond().to_string())),
         ("minDuration", arguments.min.map(nanos)),
         ("maxDuration", arguments.max.map(nanos)),
-        ("limit", arguments.limit.map(|limit| limit.to_string())),
+        ("limit", arguments.limit.map(|limit| if limit == 0 { TRACES_MAX } else { limit }.to_string())),
     ];
     let pairs = parameters.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", query_value(&value?))));
     pairs.collect::<Vec<_>>().join("&")

@@ -80,6 +80,13 @@ impl Server {
         Ok(texts(&self.list(&["/api/v3/services".to_owned(), "/api/services".to_owned()], &["services", "data"])?))
     }
 
+    /// Names of the operations of a service.
+    pub(crate) fn operations(&self, service: &str) -> Result<Vec<String>> {
+        let encoded = query_value(service);
+        let paths = [format!("/api/v3/operations?service={encoded}"), format!("/api/services/{encoded}/operations")];
+        Ok(texts(&self.list(&paths, &["operations", "data"])?))
+    }
+
     /// Sends a recording, as one file. Returns the address of its page.
     pub(crate) fn push(&self, archive: Vec<u8>) -> Result<String> {
         let path = "/longpole/v1/recordings";
@@ -168,7 +175,7 @@ impl Server {
             Some(reason) if matches!(status, 401 | 403) => needs_token(reason),
             Some(reason) => Failure::new(Kind::Failed, format!("{} answered with status {status}: {reason}", self.0)),
             None => Failure::new(Kind::Failed, format!("{} has no {path} (status {status})", self.0))
-                .hint("longpole serve and Jaeger 2.20 have it; older Jaegers answer trace and services"),
+                .hint("the page of longpole serve (usually port 16686) and Jaeger 2.20 have it; older Jaegers answer trace and services"),
         };
         failure.into()
     }

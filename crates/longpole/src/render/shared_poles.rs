@@ -7,8 +7,14 @@ use crate::next_command::{own_name, quoted};
 use crate::terminal::screen::Screen;
 use crate::terminal::{Style, column_widths, fit, pad, right, width};
 
+/// Traces that have a 99th percentile.
+const TRACES_OF_A_P99: usize = 100;
+
+/// How much more of the slowest traces a pole must have than of the others, to be why they are slow.
+const APART_MIN: f64 = 0.1;
+
 /// Poles of the first operation, and other operations, that are listed.
-const POLES_SHOWN: usize = 8;
+const POLES_SHOWN: usize = 12;
 const OTHERS_SHOWN: usize = 5;
 
 /// A pole with a smaller part of the time is not listed, in per cent.
@@ -17,10 +23,11 @@ const SHARE_MIN: i64 = 1;
 /// Columns of names that are always there.
 const NAMES_WIDTH_MIN: usize = 20;
 
-/// What to fix first in the operation with most time, and the others. `address` names the page of a trace; `alone` is the command that prints the
-/// poles of one operation.
+/// What to fix first in the operation with most time, and the others. `service` is the one whose traces they are, if the search names one; `address`
+/// names the page of a trace; `alone` is the command that prints the poles of one operation.
 pub(crate) fn shared_poles(
     view: &SharedPolesView,
+    service: Option<&str>,
     address: impl Fn(&str) -> String,
     alone: impl Fn(&str, &str) -> String,
     style: Style,
@@ -30,16 +37,16 @@ pub(crate) fn shared_poles(
         out.line(left_out(view));
         return out;
     };
-    head(first).into_iter().for_each(|line| out.line(style.strong(&line)));
+    head(view, first).into_iter().for_each(|line| out.line(style.strong(&line)));
+    slowest(first).into_iter().chain(service.and_then(|service| in_service(first, service))).for_each(|line| out.line(line));
     out.line("");
     table(first, style).into_iter().for_each(|line| out.line(line));
     if !others.is_empty() {
         out.line("");
         others_table(first, others, style).into_iter().for_each(|line| out.line(line));
     }
-    let more = [view.truncated.then(|| format!("the newest {} that match; --limit", counted_traces(view.traces))), Some(left_out(view))];
-    for line in more.into_iter().flatten().filter(|line| !line.is_empty()) {
-        out.line(style.faint(&line));
+    if view.left_out > 0 {
+        out.line(style.faint(&left_out(view)));
     }
     out.line("");
     let example = first.poles.first().map_or(&first.longest, |pole| &pole.most_in);
@@ -56,10 +63,7 @@ fn counted_traces(traces: usize) -> String {
 }
 
 fn left_out(view: &SharedPolesView) -> String {
-    match view.left_out {
-        0 => String::new(),
-        left_out => format!("{} left out, because longpole reads traces of at most 20,000 spans together", counted_traces(left_out)),
-    }
+    format!("{} left out, because longpole reads traces of at most 20,000 spans together", counted_traces(view.left_out))
 }
 
 /// `POST /checkout · shop`
@@ -74,20 +78,64 @@ fn pole_name(pole: &SharedPoleView, of: &OperationPolesView) -> String {
 }
 
 /// The answer in a sentence: which pole, and what half of the requests and the slow ones gain.
-fn head(of: &OperationPolesView) -> Vec<String> {
+fn head(view: &SharedPolesView, of: &OperationPolesView) -> Vec<String> {
     let takes = &of.takes;
     let name = named(&of.service, &of.name);
-    let all = format!("{}, median {}, p99 {}", counted_traces(of.traces), duration(takes.median_nanos), duration(takes.p99_nanos));
+    let traces = match view.truncated {
+        true => format!("{} of the newest {} (--limit reads more)", count(of.traces as u64), counted_traces(view.traces)),
+        false => counted_traces(of.traces),
+    };
+    let (most, total) = (p99_name(of), duration(of.total_nanos));
+    let all = format!("{traces}, median {}, {most} {}, {total} in all", duration(takes.median_nanos), duration(takes.p99_nanos));
     let Some(first) = of.poles.first() else { return vec![format!("{name}: {all}")] };
     let gain = match (gain(takes, first, |of| of.median_nanos), gain(takes, first, |of| of.p99_nanos)) {
         (None, None) => "No pole saves anything alone".to_owned(),
         (median, p99) => {
             let median = median.unwrap_or_else(|| duration(takes.median_nanos));
             let p99 = p99.unwrap_or_else(|| duration(takes.p99_nanos));
-            format!("Fix {} first: without it, median {median}, p99 {p99}", pole_name(first, of))
+            format!("Fix {} first: without it, median {median}, {most} {p99}", pole_name(first, of))
         }
     };
     vec![format!("{name}: {all}"), gain]
+}
+
+/// What the 99th percentile is called: of fewer than a hundred traces it is the longest.
+fn p99_name(of: &OperationPolesView) -> &'static str {
+    if of.traces < TRACES_OF_A_P99 { "longest" } else { "p99" }
+}
+
+/// Why the slow ones are slow, where one pole tells.
+fn slowest(of: &OperationPolesView) -> Option<String> {
+    let apart = |pole: &SharedPoleView| pole.share_of_slowest.zip(pole.share_of_others).map_or(0.0, |(slowest, others)| slowest - others);
+    let pole = of.poles.iter().max_by(|a, b| apart(a).total_cmp(&apart(b))).filter(|pole| apart(pole) >= APART_MIN)?;
+    let (slowest, others) = (share(pole.share_of_slowest?), share(pole.share_of_others?));
+    Some(format!("The slowest 5% are slow because of {}: {slowest} of their time, {others} in the others.", pole_name(pole, of)))
+}
+
+/// What the poles of one service have of traces that begin in another one.
+fn in_service(of: &OperationPolesView, service: &str) -> Option<String> {
+    if service == of.service {
+        return None;
+    }
+    let of_service = || of.poles.iter().filter(|pole| pole.service == service);
+    let on_path = of_service().map(|pole| pole.on_path_nanos).fold(0, i64::saturating_add);
+    let most = match of_service().next() {
+        Some(pole) => {
+            format!(", first {}: without it, median {}, {} {}", pole.name, without(pole, MEDIAN), p99_name(of), without(pole, P99))
+        }
+        None => String::new(),
+    };
+    Some(format!("In {service} itself: {} of the critical paths{most}.", percent(on_path, of.total_nanos)))
+}
+
+type Quantile = fn(&QuantilesView) -> i64;
+
+const MEDIAN: Quantile = |of| of.median_nanos;
+const P99: Quantile = |of| of.p99_nanos;
+
+/// How long the traces would take without a pole.
+fn without(pole: &SharedPoleView, quantile: Quantile) -> String {
+    ends(quantile(&pole.without_at_best), quantile(&pole.without))
 }
 
 /// How long the traces would take, if that is less: `46ms`, `46ms–60ms`.
@@ -104,7 +152,7 @@ fn ends(low: i64, high: i64) -> String {
 /// The poles, each with what the traces would take without it.
 fn table(of: &OperationPolesView, style: Style) -> Vec<String> {
     let has_slowest = of.poles.iter().any(|pole| pole.share_of_slowest.is_some());
-    let heads = ["share", "traces", "median", "p95", "p99", if has_slowest { "of slowest 5%" } else { "" }];
+    let heads = ["share", "traces", "median", "p95", p99_name(of), if has_slowest { "of slowest 5%" } else { "" }];
     let whole = of.total_nanos;
     let listed: Vec<&SharedPoleView> =
         of.poles.iter().filter(|pole| i128::from(pole.on_path_nanos) * 100 >= i128::from(whole) * i128::from(SHARE_MIN)).collect();
@@ -118,13 +166,12 @@ fn table(of: &OperationPolesView, style: Style) -> Vec<String> {
         if has_slowest { "100%".to_owned() } else { String::new() },
     ];
     let cells = shown.iter().map(|pole| {
-        let without = |quantile: fn(&QuantilesView) -> i64| ends(quantile(&pole.without_at_best), quantile(&pole.without));
         [
             percent(pole.on_path_nanos, whole),
             count(pole.traces as u64),
-            without(|of| of.median_nanos),
-            without(|of| of.p95_nanos),
-            without(|of| of.p99_nanos),
+            without(pole, MEDIAN),
+            without(pole, |of| of.p95_nanos),
+            without(pole, P99),
             pole.share_of_slowest.map_or_else(String::new, share),
         ]
     });
@@ -142,11 +189,14 @@ fn table(of: &OperationPolesView, style: Style) -> Vec<String> {
     }
     let more = of.poles.len() - shown.len() + of.omitted;
     if more > 0 {
-        lines.push(style.faint(&format!("… {} (--format json)", counted(more as u64, "more pole", "more poles"))));
+        lines.push(style.faint(&format!("… {} with less (--format json)", counted(more as u64, "more pole", "more poles"))));
     }
-    lines.push(style.faint(
-        "share: part of the time of all critical paths; traces: those with the pole on the path; then what the traces would take without it",
-    ));
+    let all = counted_traces(of.traces);
+    lines.push(style.faint(&format!("share: part of the critical paths of all {all}; traces: in how many it is on the path;")));
+    lines.push(style.faint(&format!("then what all {all} would take if the pole's own time were zero")));
+    if shown.iter().any(|pole| without(pole, MEDIAN).contains('–')) {
+        lines.push(style.faint("a range: longpole infers which calls wait for which; the upper end holds if they are independent"));
+    }
     lines
 }
 

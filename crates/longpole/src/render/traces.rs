@@ -14,8 +14,8 @@ const OPERATIONS_MAX: usize = 8;
 /// Columns of names that are always there.
 const NAMES_WIDTH_MIN: usize = 20;
 
-/// Services and their operations. `poles` is the command that prints what to fix first in a service.
-pub(crate) fn services(view: &ServicesView, poles: impl Fn(&str) -> String, style: Style) -> Screen {
+/// Services and their operations. `poles` is the command that prints what to fix first in all of them.
+pub(crate) fn services(view: &ServicesView, poles: &str, style: Style) -> Screen {
     let name_width = view.services.iter().map(|service| width(&service.name)).max().unwrap_or_default().max(width("service"));
     let names_width = style.width().saturating_sub(name_width + 2).max(NAMES_WIDTH_MIN);
     let mut out = Screen::of(style.strong(&format!("{}  operations", pad("service", name_width))));
@@ -26,10 +26,8 @@ pub(crate) fn services(view: &ServicesView, poles: impl Fn(&str) -> String, styl
         let names = cut(&(named.join(", ") + &more), names_width);
         out.line(format!("{}  {names}", style.handle(&pad(&service.name, name_width))).trim_end());
     }
-    if let Some(first) = view.services.first() {
-        out.line("");
-        out.line(format!("next      {}", poles(&first.name)));
-    }
+    out.line("");
+    out.line(format!("next      {poles}   # what to fix first"));
     out
 }
 
@@ -63,7 +61,7 @@ pub(crate) fn traces(view: &TracesView, address: impl Fn(&str) -> String, poles:
         out.line("");
         out.line(format!("next      {} show {}", own_name(), quoted(&address(&first.trace_id))));
         if view.traces.len() > 1 {
-            out.line(format!("          {poles}   what to fix first in all of them"));
+            out.line(format!("          {poles}   # what to fix first in all of them"));
         }
     }
     out

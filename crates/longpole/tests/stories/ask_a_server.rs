@@ -157,10 +157,17 @@ fn many_traces_together_say_what_to_fix_first() {
     assert_eq!(Some(on_path), with["total_nanos"].as_i64());
 
     let answer = ask(&[]);
-    assert!(answer.starts_with("POST /checkout/# · shop: 100 traces, median 100.0ms, p99 400.0ms\n"), "{answer}");
+    assert!(answer.starts_with("POST /checkout/# · shop: 100 traces, median 100.0ms, p99 400.0ms, 10.60s in all\n"), "{answer}");
+    assert!(answer.contains("The slowest 5% are slow because of charge card: 82% of their time, 60% in the others.\n"), "{answer}");
     assert!(answer.contains("Fix charge card first: without it, median 40.0ms, p99 40.0ms\n"), "{answer}");
     assert!(answer.contains("OTHER OPERATIONS") && answer.contains("POST /checkout/# · without"), "{answer}");
-    assert!(ask(&["--service", "nobody"]).contains("the server knows no service nobody"));
+    for (arguments, why) in [
+        (vec!["--service", "nobody"], "the server knows no service nobody"),
+        (vec!["--service", "shop", "--operation", "GET /"], "the service shop has no operation GET /"),
+    ] {
+        let output = longpole(&store).args(["search", "--poles", "--at", &at]).args(arguments).output().unwrap();
+        assert!(output.status.code() == Some(3) && text(&output).contains(why), "{}", text(&output));
+    }
 
     // A Jaeger has no such view, but sends its traces.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { OperationPoles } from '../../api/types.gen';
 import { counted, formatCount, formatDuration } from '../../logic/format';
-import { listedPoles, poleName, poleShare, type Quantile, saves, takesWithout } from '../../logic/shared-poles';
+import { listedPoles, poleName, poleShare, type Quantile, saves, takesWithout, whySlow } from '../../logic/shared-poles';
 import { sharedPolesQuery } from '../../state/queries';
 import list from '../parts/list.module.css';
 import parts from '../parts/parts.module.css';
@@ -33,7 +33,8 @@ export function FixFirst({ parameters }: { readonly parameters: Readonly<Record<
               {formatDuration(of.takes.medianNanos)} (median), and {takesWithout(pole, 'p99Nanos')} instead of{' '}
               {formatDuration(of.takes.p99Nanos)} (p99).
             </>
-          )}
+          )}{' '}
+          {whySlow(of)}
         </p>
         <button type="button" className={parts.button} aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
           Long poles

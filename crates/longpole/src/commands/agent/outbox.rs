@@ -93,7 +93,7 @@ impl Outbox {
         if !self.has_begun && self.away.is_none() && self.dropped == 0 {
             self.has_begun = true;
             note(format!(
-                "the server has the first profiles, of {}; longpole profile lists them",
+                "the server has the first profiles, of {}; longpole profile --at lists them, with the address of its page",
                 counted(services(series), "service", "services")
             ));
         }
@@ -194,7 +194,10 @@ impl Outbox {
     pub(super) fn finish(mut self) {
         self.catch_up();
         if self.spool.len() > 0 {
-            note(format!("{} profiles are unsent: the next `longpole agent` with this store sends them", self.spool.len()));
+            note(format!(
+                "{} profiles are unsent: the next `longpole agent` with this store and the same --to sends them",
+                self.spool.len()
+            ));
         }
         if self.dropped > 0 {
             note(format!("{} profiles were lost", self.dropped));
