@@ -24,12 +24,12 @@ impl Drop for Running {
     }
 }
 
-/// A program with a service name that computes in one function, for ever.
-fn burner(sandbox: &Sandbox) -> Running {
+/// A program with this service name that computes in one function, for ever. An agent profiles those of other tests, too.
+fn burner(sandbox: &Sandbox, service: &str) -> Running {
     let script = sandbox.path("burn.py");
     fs::write(&script, "def churn():\n    return sum(i * i for i in range(10_000))\n\nwhile True:\n    churn()\n").unwrap();
     let mut python = Command::new("python3");
-    Running(python.arg(script).env("OTEL_SERVICE_NAME", "burner").stdout(Stdio::null()).spawn().unwrap())
+    Running(python.arg(script).env("OTEL_SERVICE_NAME", service).stdout(Stdio::null()).spawn().unwrap())
 }
 
 fn agent(store: &Path, server: u16) -> Running {
@@ -38,18 +38,18 @@ fn agent(store: &Path, server: u16) -> Running {
     Running(command.stdin(Stdio::null()).stderr(Stdio::inherit()).spawn().unwrap())
 }
 
-/// The profile of the burner.
-fn profile(served: &Served) -> Value {
-    let query = "process_cpu:cpu:nanoseconds:cpu:nanoseconds%7Bservice_name=%22burner%22,env=%22test%22%7D";
+/// The profile of a burner.
+fn profile(served: &Served, service: &str) -> Value {
+    let query = format!("process_cpu:cpu:nanoseconds:cpu:nanoseconds%7Bservice_name=%22{service}%22,env=%22test%22%7D");
     http::get(served.port("page"), &format!("/longpole/v1/profiles?query={query}")).json()
 }
 
 /// Waits until the burner's profile has so much CPU time.
 #[track_caller]
-fn wait_for(served: &Served, agent: &mut Running, nanos: f64) -> Value {
+fn wait_for(served: &Served, service: &str, agent: &mut Running, nanos: f64) -> Value {
     loop {
         assert_eq!(agent.0.try_wait().unwrap(), None, "the agent ended");
-        let view = profile(served);
+        let view = profile(served, service);
         if view["total"].as_f64().is_some_and(|total| total >= nanos) {
             return view;
         }
@@ -62,10 +62,10 @@ fn every_process_is_profiled_under_its_service_and_nothing_is_sent_twice() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let served = Served::start(&store);
-    let burner = burner(&sandbox);
+    let burner = burner(&sandbox, "burner-once");
     let begun = Instant::now();
     let mut agent = agent(&sandbox.path("agent"), served.port("pyroscope"));
-    let view = wait_for(&served, &mut agent, 1e9);
+    let view = wait_for(&served, "burner-once", &mut agent, 1e9);
     let functions = view["functions"].as_array().unwrap();
     let churn = functions.iter().find(|it| it["function"] == "churn").unwrap_or_else(|| panic!("{functions:?}"));
     assert!(churn["total"].as_f64().unwrap() > 0.8 * view["total"].as_f64().unwrap(), "{functions:?}");
@@ -88,7 +88,7 @@ fn every_process_is_profiled_under_its_service_and_nothing_is_sent_twice() {
     let pid = agent.0.id().to_string();
     assert!(Command::new("kill").arg(pid).status().unwrap().success());
     assert!(agent.0.wait().unwrap().success());
-    let (took, total) = (begun.elapsed(), profile(&served)["total"].as_f64().unwrap());
+    let (took, total) = (begun.elapsed(), profile(&served, "burner-once")["total"].as_f64().unwrap());
     drop(burner);
     let most = took.as_secs_f64() * 1.1e9;
     assert!(total <= most, "one thread used {total} ns of CPU time in {took:?}: something was counted twice");
@@ -131,13 +131,13 @@ fn worker_of(agent: &Running) -> Option<u32> {
 fn a_worker_that_stands_still_is_replaced_and_ends_with_its_supervisor() {
     let sandbox = Sandbox::new();
     let served = Served::start(&sandbox.path("store"));
-    let burner = burner(&sandbox);
+    let burner = burner(&sandbox, "burner-replaced");
     let mut agent = agent(&sandbox.path("agent"), served.port("pyroscope"));
-    wait_for(&served, &mut agent, 1e8);
+    wait_for(&served, "burner-replaced", &mut agent, 1e8);
     let first = worker_of(&agent).unwrap();
     assert!(Command::new("kill").args(["-STOP", &first.to_string()]).status().unwrap().success());
-    let before = profile(&served)["total"].as_f64().unwrap();
-    wait_for(&served, &mut agent, before + 5e8);
+    let before = profile(&served, "burner-replaced")["total"].as_f64().unwrap();
+    wait_for(&served, "burner-replaced", &mut agent, before + 5e8);
     let second = worker_of(&agent).unwrap();
     assert_ne!(first, second);
     // Even SIGKILL of the supervisor leaves no worker.
@@ -153,13 +153,13 @@ fn a_worker_that_stands_still_is_replaced_and_ends_with_its_supervisor() {
 fn a_window_whose_answer_got_lost_counts_once() {
     let sandbox = Sandbox::new();
     let served = Served::start(&sandbox.path("store"));
-    let burner = burner(&sandbox);
+    let burner = burner(&sandbox, "burner-lost");
     let begun = Instant::now();
     let mut agent = agent(&sandbox.path("agent"), losing_answers(served.port("pyroscope"), 3));
-    wait_for(&served, &mut agent, 3e9);
+    wait_for(&served, "burner-lost", &mut agent, 3e9);
     assert!(Command::new("kill").arg(agent.0.id().to_string()).status().unwrap().success());
     assert!(agent.0.wait().unwrap().success());
-    let (took, total) = (begun.elapsed(), profile(&served)["total"].as_f64().unwrap());
+    let (took, total) = (begun.elapsed(), profile(&served, "burner-lost")["total"].as_f64().unwrap());
     drop(burner);
     assert!(total <= took.as_secs_f64() * 1.1e9, "one thread used {total} ns of CPU time in {took:?}: something was counted twice");
     served.stop();
